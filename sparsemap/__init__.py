@@ -1,4 +1,4 @@
-"""SparseMap finds the mapping and the sparse strategy of a sparse tensor accelerator together.
+"""SparseMap searches the mapping and the sparse strategy of a sparse tensor accelerator together.
 
     from sparsemap import load_problem, search
 
@@ -9,11 +9,10 @@
     print(result.breakdown().to_dict())             # energy by level and tensor; `to_pandas()` makes tables
     result.write("best")                            # design.toml, history.csv, timing.csv, result.json
 
-`load_design(path)` reads a design file; `evaluate(problem, genomes)` evaluates genomes of your own (B, G), and
-`Search(problem).evaluate(genomes)` does so within a budget, with history, front and result; `search_network` and
-`run_study` search the layers of a network and the cells of a study. `problem.space` says what the genes are.
-Plugins derive from the contracts (`Format`, `CostModel`, `Searcher` ...), each of which `help` describes; the
-command is `sparsemap --help`.
+`load_design(path)` reads a design file. `evaluate(problem, genomes)` evaluates your own genomes (B, G);
+`Search(problem).evaluate(genomes)` does so within a budget, with history, front and result. `search_network` searches
+the layers of a network, `run_study` the cells of a study. `problem.space` describes the genes. Plugins derive from the
+contracts (`Format`, `CostModel`, `Searcher` ...); `help` describes each contract. The command is `sparsemap --help`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LATER = {
         r"^from \.([\w.]+) import (\w+) as", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.M
     )
 }
-"""The module of each public name, which is imported when the name is first asked for."""
+"""Module of each public name. A module is imported at the first access to its name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Arrays by name in files: NumPy's (.npy, .npz), and safetensors, whose layout is a JSON header before raw words."""
+"""Arrays by name in files: NumPy's (.npy, .npz), and safetensors, a JSON header before raw words."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ Array = np.ndarray[Any, Any]
 
 FILE_BYTES = 64 << 30
 HEADER_BYTES = 16 << 20
-"""Of a safetensors file: some hundred thousand tensors."""
+"""Limit for the header of a safetensors file: enough for some hundred thousand tensors."""
 UNPACKED_BYTES, UNPACKED = 256 << 20, 64
-"""An archive may unpack to so many bytes, or to so many times its own size."""
+"""Limits for unpacking an archive: bytes, or a multiple of its own size, whichever is larger."""
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<u1", "F8_E5M2": "<u1"} | {
     f"{kind}{bits}": f"<{kind.lower()}{bits // 8}" for kind in "IU" for bits in (8, 16, 32, 64)
 }
 DTYPES["BOOL"] = "|b1"
 CODED = ("BF16", "F8_E4M3", "F8_E5M2")
-"""NumPy has no bfloat16 and no 8-bit floats: their words are read as whole numbers, which `_floats` decodes."""
+"""Types without a NumPy counterpart (bfloat16 and 8-bit floats): read as whole numbers and decoded by `_floats`."""
 
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError, KeyError, MemoryError, AttributeError),
     *(RuntimeError, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
-"""What NumPy and zipfile raise for files that are damaged, encrypted, or packed in ways that Python lacks."""
+"""Errors of NumPy and zipfile for files with damage, encryption, or a packing unknown to Python."""
 
 
 def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -> dict[str, Array]:
-    """Arrays of numbers by name, that of a .npy by the name of its file. SpecError for a file of another kind, or one that
-    is not whole."""
+    """Numeric arrays of a file by name; the array of a .npy has the name of the file. SpecError for another kind of
+    file or an incomplete file.
+    """
     check_file(path, FILE_BYTES)
     if path.suffix not in endings:
         text = f"found the ending {path.suffix!r}, expected {' or '.join(endings)}"
@@ -72,13 +73,13 @@ def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -
 
 
 def write_array(path: Path, array: Array) -> None:
-    """Writes a .npy whole or not at all. Makes missing folders."""
+    """Writes a .npy file whole or not at all. Makes missing folders."""
     with replacing(path) as temporary, open(temporary, "wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
 def _safetensors(path: Path) -> dict[str, Array]:
-    """Arrays that are read where they are used (memory-mapped), but for types that NumPy does not have."""
+    """Memory-mapped arrays of a safetensors file, read on use; types without a NumPy counterpart are decoded at once."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -106,8 +107,10 @@ def _safetensors(path: Path) -> dict[str, Array]:
 
 
 def _floats(words: Array, dtype: str) -> Array:
-    """bfloat16 is the upper half of a float32, E5M2 that of a float16. E4M3, in the variant without infinities, is a table:
-    bias 7, subnormal where the exponent is 0, NaN where all bits but the sign are set (Micikevicius et al., 2022)."""
+    """Decodes words to floats. bfloat16 is the upper half of a float32, E5M2 the upper half of a float16. E4M3, in the
+    variant without infinities, is a table: bias 7, subnormal at exponent 0, NaN where all bits but the sign are set
+    (Micikevicius et al., 2022).
+    """
     if dtype == "BF16":
         return (words.astype("<u4") << 16).view("<f4")
     if dtype == "F8_E5M2":

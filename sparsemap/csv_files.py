@@ -1,4 +1,4 @@
-"""Tables as CSV files, whose cells no spreadsheet takes for formulas."""
+"""Tables as CSV files without cells for a spreadsheet to run as formulas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """The lines of a CSV file by the names in its head, as they were before `csv_text` quoted formulas."""
+    """Lines of a CSV file, each a table by column name; apostrophes added by `csv_text` are removed."""
     with open(path, encoding="utf-8", newline="") as file:
         return [
             {key: value[1:] if _is_quoted(value) else value for key, value in row.items()}
@@ -21,9 +21,9 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:
-    """One line per row, under the keys of all rows unless `head` names them; None, infinity and NaN are empty.
+    """One line per row, under the columns of `head`, by default all keys of the rows; None, infinity and NaN are empty.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe in front; a text that is a number does not.
+    A text in the form of a spreadsheet formula gets an apostrophe in front; a number as text stays.
     """
     text = io.StringIO()
     keys = head or list(dict.fromkeys(key for row in rows for key in row))
@@ -40,9 +40,9 @@ def _csv_cell(value: Any) -> Any:
 
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!\.?\d[\d_.]*(e[+-]?\d+)?$|$)", re.IGNORECASE)
-"""What a spreadsheet computes with; a number with its sign, and a dash for none, are not that."""
+"""Start of a spreadsheet formula; excludes a signed number and a lone dash (for "none")."""
 
 
 def _is_quoted(value: Any) -> bool:
-    """Whether a cell of a CSV file has an apostrophe in front of what would be a formula."""
+    """Whether a CSV cell is a formula behind an apostrophe."""
     return isinstance(value, str) and value[:1] == "'" and bool(FORMULA.match(value.lstrip("'")))

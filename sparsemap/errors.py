@@ -1,7 +1,7 @@
-"""One family of exceptions, and the wording that their messages share.
+"""All exceptions of SparseMap, and the shared wording of their messages.
 
-Every mistake a user can cause is reported as file, path in the file, and what to do about it; all mistakes of a file
-are reported together. An invalid *design* is never an exception: it is data with a named reason.
+A user's mistake is reported with its file, the path inside the file, and the remedy; all mistakes of a file are
+reported together. An invalid *design* is never an exception: it is data with a named reason.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import attrs
 
 @attrs.frozen
 class Mistake:
-    """One thing that is wrong: the file, the path of the wrong value in it such as `levels[1].fanout`, and why.
+    """One mistake in a spec: its file, the path of the wrong value such as `levels[1].fanout`, and the reason.
 
-    `file` and `path` may be empty where there is none, for instance for a table that was built in Python.
+    `file` and `path` may be empty, for instance for a table built in Python.
     """
 
     file: str
@@ -32,17 +32,17 @@ class Mistake:
 
 
 def told(mistakes: Iterable[Mistake], limit: int = 100) -> list[str]:
-    """A line per mistake, none twice; of very many the first ones, and how many more there are."""
+    """A line per distinct mistake; after `limit` lines, the number of further mistakes."""
     lines = list(dict.fromkeys(map(str, mistakes)))
     return lines[:limit] + [f"and {len(lines) - limit:,} more"] * (len(lines) > limit)
 
 
 class SparseMapError(Exception):
-    """Whatever SparseMap reports to its user; the command line prints it without a traceback."""
+    """Base of all errors for the user; the command line prints them without a traceback."""
 
 
 class _Mistakes(SparseMapError):
-    """An error that may hold several mistakes; its text has one line per mistake."""
+    """An error with one or several mistakes; its text has one line per mistake."""
 
     mistakes: tuple[Mistake, ...]
 
@@ -59,11 +59,11 @@ class SpecError(_Mistakes):
 
     @classmethod
     def at(cls, file: object, path: str, message: str) -> SpecError:
-        """The error for a single mistake."""
+        """An error with a single mistake."""
         return cls([Mistake(str(file), path, message)])
 
     def within(self, path: str, file: object = "") -> SpecError:
-        """The same mistakes with `path` in front; those that name a file of their own keep their place."""
+        """The same mistakes with `path` in front; a mistake with a file of its own keeps its place."""
         moved = []
         for mistake in self.mistakes:
             below = mistake.path
@@ -74,7 +74,7 @@ class SpecError(_Mistakes):
 
 @contextmanager
 def placed(path: str, file: object = "") -> Iterator[None]:
-    """Mistakes inside the `with` block are those of the value at `path`, see `SpecError.within`."""
+    """Puts `path` in front of mistakes raised inside the `with` block, see `SpecError.within`."""
     try:
         yield
     except SpecError as error:
@@ -82,44 +82,44 @@ def placed(path: str, file: object = "") -> Iterator[None]:
 
 
 class PluginError(_Mistakes):
-    """A plugin cannot be used as it is. A mistake's `path` names the plugin, or the piece that failed in a search."""
+    """A plugin is unusable. A mistake's `path` names the plugin, or the piece at fault during a search."""
 
     result: Any = None
-    """What a search had found until then, a `Result`."""
+    """Result of the search up to the error, a `Result`."""
 
 
 class DesignError(SparseMapError):
-    """A design cannot be read, or cannot be written in the encoding that was asked for."""
+    """A design cannot be read, or cannot be written in the requested encoding."""
 
 
 class SearchError(SparseMapError):
-    """A search cannot start or go on, such as a cost model that needs a column which no segment provides."""
+    """A search cannot start or go on, for instance if no segment provides a column of the cost model."""
 
 
 class EvaluationError(SparseMapError):
-    """Genomes or scores of a wrong shape or outside of the bounds."""
+    """Genomes or scores have a wrong shape or lie outside the bounds."""
 
 
 TRACEBACK = "SPARSEMAP_TRACEBACK"
-"""The variable that asks for whole traces."""
+"""Environment variable to request full tracebacks."""
 
 
 def traced(error: BaseException, text: str = "") -> str:
-    """The text of an error, by default its own; below the whole trace if the user has asked for that."""
+    """Message of an error, `text` or else its own; follows the full traceback if the user has asked for tracebacks."""
     text = text or str(error)
     wanted = os.environ.get(TRACEBACK, "") not in ("", "0")
     return "".join(traceback.format_exception(error)) + text if wanted else text
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The known name that `name` was most likely meant to be, or None if none is close."""
+    """The known name closest to `name`, or None without a close match."""
     by_lower = {known.lower(): known for known in names}
     matches = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
 
 def unknown(what: str, name: str, names: Iterable[str], limit: int = 12) -> str:
-    """Text for a name that is not known: `no workload 'mm33'; did you mean 'mm3'?`, or else the known names."""
+    """Text for an unknown name: `no workload 'mm33'; did you mean 'mm3'?`, or else the known names."""
     known = sorted(names)
     guess = nearest(name, known)
     if guess is not None:
@@ -128,7 +128,7 @@ def unknown(what: str, name: str, names: Iterable[str], limit: int = 12) -> str:
 
 
 def shortened(value: object, limit: int = 60) -> str:
-    """The value as Python writes it, a class by its name; of a long one the middle is left out."""
+    """The value as Python writes it, a class by its name; a long text loses its middle."""
     if isinstance(value, type):
         return f"class {value.__name__}"
     try:
@@ -138,7 +138,7 @@ def shortened(value: object, limit: int = 60) -> str:
 
 
 def readable(text: str, limit: int = 20_000) -> str:
-    """A text that a terminal may show: control characters are spelled, of a long text the middle is left out."""
+    """A text safe for terminals: control characters are spelled out, a long text loses its middle."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in _cut(text, limit))
 
 
@@ -152,7 +152,7 @@ def a(noun: str) -> str:
 
 
 def listed(names: Iterable[str], limit: int = 12) -> str:
-    """The names with commas between them; a long list is cut, and says by how much."""
+    """The names with commas between them; beyond `limit`, the number of further names."""
     names = list(names)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest

@@ -1,4 +1,4 @@
-"""Packages of extras: imported where they are used, and how to install them where they are not there."""
+"""Packages of extras: imported on use, with install instructions where missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import SearchError
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra: from the folder that SparseMap was installed from, or else by its name."""
+    """The command to install an extra: from the source folder of this SparseMap, or else by name."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
@@ -27,7 +27,7 @@ def install(extra: str) -> str:
 
 
 def need(module: str, what: str, extra: str) -> Any:
-    """A module of an extra; `SearchError` with the line to type where it, or a package it needs, is not installed."""
+    """A module of an extra; `SearchError` with the install command if the module or a package below is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Files and tables as text: reading within limits, writing whole or not at all, CSV, Markdown, aligned columns."""
+"""Reading of files within limits, and texts of paths, tables and numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from .errors import SpecError
 
 SPEC_BYTES = 16 << 20
-"""The most that a file of text which people write may hold."""
+"""Size limit of hand-written text files, in bytes."""
 
 Cells = Sequence[Sequence[str]]
 T = TypeVar("T")
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: relative to the working directory where it lies below."""
+    """A path for messages: relative to the working directory if below the directory."""
     try:
         whole, here = os.path.abspath(path), os.path.join(os.getcwd(), "")
     except (ValueError, OSError):
@@ -30,7 +30,7 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def system_error_text(error: OSError) -> str:
-    """What the system says of a file, such as `best/design.toml: No space left on device`."""
+    """The system's text for a file error, such as `best/design.toml: No space left on device`."""
     return f"{shown(error.filename)}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
@@ -38,7 +38,7 @@ def system_error_text(error: OSError) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> bytes:
-    """What is in a regular file of at most `limit` bytes; SpecError for anything else, such as a folder or a device."""
+    """Contents of a regular file of at most `limit` bytes; SpecError for anything else, such as a folder or a device."""
     try:
         size = check_file(path, limit)
         with open(path, "rb") as file:
@@ -48,7 +48,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> bytes:
 
 
 def read_json(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> Any:
-    """What a JSON file holds; SpecError where it is none."""
+    """Contents of a JSON file; SpecError for anything but JSON."""
     try:
         return json.loads(read_bytes(path, limit))
     except (ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ def read_json(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> Any:
 
 
 def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
-    """The size of a file; SpecError unless it is a regular file of at most `limit` bytes."""
+    """Size of a file in bytes; SpecError unless the file is regular and has at most `limit` bytes."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Items in groups, in the order in which the groups first appear."""
+    """Items in groups by key; groups are in order of first appearance."""
     groups: dict[Any, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -88,19 +88,21 @@ def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:
-    """Rows of equal length as lines of columns, `<` to the left or `>` to the right; the last mark goes on."""
+    """Rows of equal length as lines of columns, aligned `<` left or `>` right; the last mark serves all further
+    columns.
+    """
     return [(" " * gap).join(cells).rstrip() for cells in padded(rows, align)]
 
 
 def padded(rows: Cells, align: str) -> list[list[str]]:
-    """Cells as wide as the widest of their columns."""
+    """Cells padded to the width of their column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     marks = marks_of(align, len(widths))
     return [[f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)] for row in rows]
 
 
 def marks_of(align: str, count: int) -> str:
-    """A mark for each of so many columns, as in `aligned`."""
+    """One alignment mark for each of `count` columns, as in `aligned`."""
     return align[:count].ljust(count, align[-1])
 
 
@@ -108,7 +110,7 @@ def marks_of(align: str, count: int) -> str:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """0.1234 -> "12 %"; what is not nothing does not look like nothing, and what is not all does not look like all."""
+    """0.1234 -> "12 %"; a share above 0 never rounds to 0 %, a share below 1 never to 100 %."""
     if not math.isfinite(share):
         return "-"
     least = 10.0 ** -(2 + digits)
@@ -120,12 +122,12 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def four_digits(value: float | None) -> str:
-    """A number of any size with four digits; a dash if there is none."""
+    """A number of any size with four digits; a dash for None."""
     return "-" if value is None else f"{value:.4g}"
 
 
 def times(ratio: float | None) -> str:
-    """A ratio: 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash if there is none."""
+    """A ratio: 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash for None and infinity."""
     if ratio is None or not math.isfinite(ratio):
         return "-"
     form = ".2g" if ratio >= 1e7 else ",.0f" if ratio >= 1000 else ".1f" if ratio >= 10 else ".2f"

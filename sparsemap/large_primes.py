@@ -6,7 +6,7 @@ from math import gcd
 
 
 def _is_prime(number: int) -> bool:
-    """Miller and Rabin's test; with these bases it is exact below 3.3 * 10^24 (Sorenson and Webster 2015)."""
+    """Miller and Rabin's test; these bases make the test exact below 3.3 * 10^24 (Sorenson and Webster 2015)."""
     twos = (number - 1 & 1 - number).bit_length() - 1
     odd = number - 1 >> twos
     for base in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41):
@@ -23,7 +23,7 @@ def _is_prime(number: int) -> bool:
 
 
 def divisor_of(number: int) -> int | None:
-    """By Pollard's rho, 2^16 steps or so for one below 2^63; None: it is prime."""
+    """A divisor by Pollard's rho, in about 2^16 steps for a number below 2^63; None for a prime."""
     if _is_prime(number):
         return None
     for offset in range(1, number):

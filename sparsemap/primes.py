@@ -1,4 +1,4 @@
-"""Prime factors of any 64-bit size within milliseconds, so that no spec can keep a program busy with one."""
+"""Prime factors of any 64-bit size within milliseconds, so no size in a spec can stall the program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 TRIED = 1000
-"""Divisors up to here are tried one by one; sizes of layers have no others."""
+"""Limit of trial division; covers the prime factors of layer sizes."""
 
 
 @cache
@@ -50,8 +50,9 @@ def divisors(size: int) -> list[int]:
 
 
 class Divisors(NamedTuple):
-    """Of a size, as arrays: all of them (n,) float64, ascending, how often each of its P primes divides them (P, n), and by
-    prime, ascending, its powers from 0 on."""
+    """Divisors of a size as arrays: all n divisors (n,) float64, ascending; the exponent of each of the P primes in
+    each divisor (P, n); and for each prime, ascending, the list of its powers from 0 on.
+    """
 
     numbers: Any
     exponents: Any
@@ -69,12 +70,12 @@ class Divisors(NamedTuple):
         return cls(numbers[order], exponents[:, order], powers)
 
     def within(self, numbers: Any) -> Any:
-        """(P, ...) how often each prime divides numbers that are among the divisors, of any shape."""
+        """(P, ...) exponent of each prime in `numbers`, divisors of the size in an array of any shape."""
         return self.exponents[:, np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)]
 
 
 def largest_product(limits: Iterable[int], sizes: Iterable[int]) -> float:
-    """Largest product of one divisor per limit, none above its limit, whose product divides the product of the sizes."""
+    """Largest product of one divisor per limit, each at most its limit; the product divides the product of the sizes."""
     total, limits = prod(sizes), list(limits)
     options = divisors(total)
     if len(options) > 3000:  # many different primes: settle for the limits themselves

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files whole or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> list[Path]:
-    """Writes several files: none takes its place before all are written, the last one last. Removes `obsolete` ones."""
+    """Writes several files: all are complete before the first replaces its target, and the last in order is replaced
+    last. Removes the `obsolete` files.
+    """
     with ExitStack() as stack:
         for path in reversed(list(texts)):
             stack.enter_context(replacing(path)).write_text(texts[path], "utf-8", newline="\n")
@@ -41,7 +43,7 @@ def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> lis
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
+    """A temporary file to write in the block; at the end it replaces `path`. Readers see the old file or the new one."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +60,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def temporary(path: Path, folder: bool = False) -> Iterator[Path]:
-    """A file, or a folder, beside `path` until the end of the block, held by its process as long as that lives; what dead
-    ones have left there is removed."""
+    """A temporary file or folder beside `path`, until the end of the block. The process locks it while alive; leftovers
+    of dead processes in the parent folder are removed.
+    """
     sweep(path.parent)
     with ExitStack() as held:
         made = path
@@ -75,11 +78,11 @@ def temporary(path: Path, folder: bool = False) -> Iterator[Path]:
 
 
 _SWEPT: set[Path] = set()
-"""Folders in which this process has looked for what dead ones have left."""
+"""Folders already swept by this process for leftovers of dead processes."""
 
 
 def sweep(folder: Path) -> None:
-    """Removes what dead processes have left in a folder, once per process."""
+    """Removes temporary files of dead processes from a folder, once per process."""
     folder = folder.absolute()
     if fcntl is None or folder in _SWEPT or not folder.is_dir():
         return
@@ -102,5 +105,5 @@ def _remove(path: Path) -> None:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a file is what `replacing` leaves when the process dies in the middle."""
+    """Whether a file is a leftover of `replacing` in a process killed in the middle."""
     return re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name) is not None

@@ -1,4 +1,4 @@
-"""The filters that mechanisms apply, by the places where they can be (section 7.1)."""
+"""The filters of mechanisms, by place (section 7.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {"none": NONE, "gate": GATE, "skip": SKIP}
 
 @attrs.frozen(eq=False)
 class Action:
-    """One filter that candidates of a place apply: `kind` and `mechanisms` are indexed by candidate."""
+    """One filter applied by candidates of a place; the arrays and `filters` are indexed by candidate."""
 
     place: Place
     gene: int
@@ -28,50 +28,50 @@ class Action:
     """(M,) int8: none, gate or skip."""
     filters: dict[int, Filter]
     blind: Array
-    """(M,) bool: needs metadata of its leaders, and looks at nothing else."""
+    """(M,) bool: requires metadata of the leaders and looks at nothing else."""
     passes: Array
-    """(M,) bool: the time of what is filtered passes."""
+    """(M,) bool: the cycles of filtered accesses pass."""
     width: Array
-    """(M,) positions that a skip passes in a cycle at most; infinity: any number."""
+    """(M,) largest number of positions passed by a skip per cycle; infinity: any number."""
     entries: Array
-    """(M,) bool: entries of the leaders in place of positions."""
+    """(M,) bool: walks along entries of the leaders instead of positions."""
 
 
 @attrs.frozen(eq=False)
 class Deal:
-    """A filter of candidates that deals out lanes at a storage level (7.4)."""
+    """A filter dealing work out to lanes at a storage level (7.4)."""
 
     level: int
     gene: int
     target: int
     leaders: tuple[int, ...]
     chosen: Array
-    """(M,) bool: the candidate does so."""
+    """(M,) bool: the candidate applies the filter."""
     packs: bool
 
 
 def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array, Array, Array]:
-    """`kind`, `filters`, `blind`, `passes`, `width` and `entries` of an action that no candidate applies."""
+    """`kind`, `filters`, `blind`, `passes`, `width` and `entries` of an action without candidates."""
     blind, passes, entries = np.zeros((3, count), dtype=bool)
     return np.zeros(count, dtype=np.int8), {}, blind, passes, np.full(count, np.inf), entries
 
 
 @attrs.frozen(eq=False)
 class PlaceTables:
-    """The filters of all places, and per place which leaders a candidate needs metadata of."""
+    """The filters of all places, and per place the metadata required by each candidate."""
 
     actions: tuple[Action, ...]
     mechanisms: tuple[Mechanism, ...]
     needs: tuple[tuple[int, int, Array], ...]
-    """(gene, tensor, (M,) bool): the candidate needs metadata of the tensor there."""
+    """(gene, tensor, (M,) bool): whether the candidate needs metadata of the tensor at the place."""
     compute: Action | None
-    """What the compute unit does: the strongest action of a candidate, by the first filter that has it."""
+    """Action of the compute unit: the strongest action of a candidate, from the first filter with this action."""
     deals: tuple[Deal, ...] = ()
-    """Filters that deal out lanes."""
+    """Filters dealing work out to lanes."""
 
     @classmethod
     def of(cls, problem: Problem) -> PlaceTables:
-        """Problems with the same candidates, places, names of tensors and homes share it."""
+        """Tables of a problem, shared by problems with the same candidates, places, tensor names and homes."""
         mechanisms, tensors = problem.candidates("mechanism"), tuple((t.name, t.output) for t in problem.tensors)
         key = cls, *map(id, mechanisms), problem.places, tensors, problem.homes  # it keeps the mechanisms
         return problem.registry.remember(key, cls._made, problem, mechanisms)

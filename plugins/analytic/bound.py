@@ -1,36 +1,39 @@
-"""A lower bound on energy and on cycles that holds for every design of a problem: the certificate of a search.
+"""A lower bound on energy and on cycles for every design of a problem: the certificate of a search.
 
-What no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without quirks):
+The bound adds costs that no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without
+quirks):
 
-* *Computes.* Filters on leader tiles of one word remove most, 1 - the product of the leaders' densities. What a filter on Q
-  leaves, f_Q, makes P denser by the same factor, up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), which is d_P if P
-  alone leads. So actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty tiles of a leader
-  remove a compute once, and make that leader denser by as much: actual >= C * the product of all d, times that of an output
-  that leads an operand. Rounding to six decimals and the floors are given away below.
-* *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output).
-* *Tiles of the next level.* What is too large for it moves more than once. All tiles are tried (`bound_tiles`): they must fit
-  at their largest occupancy, and one of the loops around is innermost: a tensor that it moves is delivered in every step
-  (4.1), any other one at best as if all loops that do not move it were. Partial sums come back (4.3).
-* *Levels between.* What enters a level leaves it for its children at least once. All tiles that the children can hold
-  together are tried inside every one of these, with the children that need the same words (`bound_links`, `bound_inner`).
-* *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
-  energy, time and room (`bound_words`); at the outermost level by the cheapest hierarchy of ranks (`bound_formats`).
-* *Filters.* An access that serves several computes is needed if any leader word of theirs is there (`bound_filters`): of N
-  that computes would make one by one, N / x * P(a leader tile of x words is not empty) remain, which is least for the
+* *Computes.* Filters on leader tiles of one word remove most, 1 - the product of the leaders' densities. The share f_Q
+  left by a filter on Q makes P denser by the same factor, up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), or
+  d_P if P alone leads. So actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty
+  tiles of a leader remove a compute once, and make this leader denser by as much: actual >= C * the product of all d,
+  times the density of an output leading an operand. Rounding to six decimals and the floors are given away below.
+* *Outermost level.* Every word touched by some compute leaves this level once (operands) or arrives once (output).
+* *Tiles of the next level.* Tensors too large for this level move more than once. All tiles are tried (`bound_tiles`).
+  Tiles must fit at their largest occupancy, and one of the loops around is innermost: a tensor moved by this loop is
+  delivered in every step (4.1), any other tensor at best as if all loops not moving it were innermost. Partial sums
+  come back (4.3).
+* *Levels between.* Words entering a level leave for the children at least once. All tiles held by all children together
+  are tried inside every tile of the level, with the children needing the same words (`bound_links`, `bound_inner`).
+* *Metadata.* A tensor moves either its nonzeros with metadata, or all its words: the cheaper of both, for energy, time
+  and room (`bound_words`); at the outermost level by the cheapest hierarchy of ranks (`bound_formats`).
+* *Filters.* An access serving several computes is needed if any of their leader words is nonzero (`bound_filters`): of
+  N accesses made by computes one by one, N / x * P(a leader tile of x words is not empty) remain. This is least for the
   largest x, or, with several leaders, for 1.
-* *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
-  innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
-* *Cycles.* Computes, those too that no skip can remove, over the units that the factors of the sizes can fill (with each way
-  to share the innermost fan-out, over those), the words of the outermost level over its bandwidth, and those of the
-  innermost; the first two one after the other where the next level is not double-buffered (`overlap`).
+* *Innermost level.* Each compute reads its operands and updates its output there; one access serves all computes
+  sharing it over the innermost fan-out. All ways to share the fan-out among the dimensions are tried.
+* *Cycles.* Unskippable computes over the compute units usable with the factors of the sizes (with each way to share the
+  innermost fan-out, over the units of this way); the words of the outermost level and of the innermost level over their
+  bandwidths. Computes and outermost transfers add up where the next level is not double-buffered (`overlap`).
 
-Charges add to this, but for `sums`. Then a level next to the compute units has the fewest updates that keep every compute:
-C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a word that is visited V times the sums that are not zero yet
-are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f, or those of the model's formula where nothing is filtered.
+Charges add to these costs, except for discounts: `holes` and `remainders` count only words and computes with data, and
+`sums` counts fewer updates. With `sums`, a level next to the compute units has the fewest updates possible with all
+computes kept: C / R * (1 - (1 - actual/C)^R), where R computes share an update. For a word visited V times, at least d
+(V + 1) / 2 sums are nonzero, since 1 - (1 - d)^f >= d f; without filters, the count follows the model's formula.
 
-A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost fan-out
-it makes a pair of costs: energies add, cycles are the largest. Every design is at or above one of these pairs in both, so any
-objective that grows with both is bounded by its least value over them: what saves energy may cost cycles.
+A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost
+fan-out, a class has a pair of costs: energies add, cycles are the maximum. Every design is at or above one of these
+pairs in both, so the minimum of an objective growing with both is a bound: a saving of energy may cost cycles.
 """
 
 from __future__ import annotations
@@ -54,15 +57,15 @@ from .layout import Layout
 from .prices import PRICES
 
 MOST_PAIRS = 64
-"""Pairs of energy and cycles that are kept of those that no other beats."""
+"""Largest number of undominated pairs of energy and cycles kept."""
 TOLD_APART = 0.02
-"""Of the least energy: what numbers of children that share words must differ by."""
+"""Share of the minimum energy by which numbers of children sharing words must differ to be listed separately."""
 ROUNDING = 1e-6
-"""Densities and shares are rounded to six decimals before computes are counted (7.3)."""
+"""Rounding error of densities and shares: six decimals before computes are counted (7.3)."""
 
 
 def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
-    """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
+    """Undominated pairs; if there are too many, neighbours are merged to the minimum of each cost."""
     most = energy[cycles == cycles.min()].min(), cycles[energy == energy.min()].min()
     some = (energy <= most[0]) & (cycles <= most[1])  # beyond the cheapest and the fastest all are beaten
     energy, cycles = energy[some], cycles[some]
@@ -77,7 +80,7 @@ def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
 
 
 class LowerBound:
-    """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
+    """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above a pair in both."""
 
     def __init__(
         self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False, padding: bool = False
@@ -87,7 +90,7 @@ class LowerBound:
         problem = layout.problem
         self.accesses = LeastAccesses(layout, places, padding, words.known.options.stay)
         self.inside = [float(n) for n in layout.visited[0] * (layout.word_share if padding else 1.0)]
-        """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
+        """Per tensor, the minimum share of words in the tiles delivered: few tiles include the edges of a tensor."""
         self.padding = padding and any(there is not None for ranks in layout.gaps for there in ranks)
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         self.computes = float(layout.ends.prod())
@@ -96,23 +99,24 @@ class LowerBound:
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = self._left_of_all(self._effectual())
         self.busy = max(self.actual, self._left_of_all(self._timed()))
-        """Computes that take a place in time, carried out or gated."""
+        """Computes taking a cycle, carried out or gated."""
         self.prove()
 
     def count_units(self, sizes: Mapping[str, int]) -> None:
-        """What fan-outs can hold at most of the factors of these sizes."""
+        """Set the largest number of instances and compute units usable with the factors of these sizes."""
         limits = [(m.storage, m.limit) for m in self.layout.problem.mapping_levels if m.spatial]
         inside = [[limit for storage, limit in limits if storage < s] for s in range(self.layout.S + 1)]
         self.sizes = sizes
         *self.instances, self.units = (largest_product(some, sizes.values()) for some in inside)
 
     def prove(self) -> None:
-        """The pairs, and classes with theirs."""
+        """Compute the pairs, and the costs of the classes."""
         self.outer = OuterTiles.of(self.layout, self.words, self.inside)
         self.links = LeastLinks(self.words, self.accesses, self.inside, self.instances)
         self.ways = self._outermost()
-        """K times: energy, cycles, and cycles in which all else waits, (N,) by class, and pairs of energy and cycles (n,) of
-        what is the same in all classes."""
+        """K ways: by class, (N,) energy, cycles, and cycles with all else waiting; then pairs of energy and cycles (n,)
+        common to all classes.
+        """
         parts = []
         for energy, cycles, waiting, pj, steps in self.ways:
             if not waiting.any():
@@ -122,20 +126,20 @@ class LowerBound:
         self.energy_pj, self.cycles = front(*map(np.concatenate, zip(*parts, strict=True)))
 
     def joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
-        """Pairs (N, n) of classes (N,) with `pj` and `steps` (n,) of what is the same in all."""
+        """Pairs (N, n) of classes (N,) combined with the common costs `pj` and `steps` (n,)."""
         least = np.ceil(self.busy / self.units * (1.0 - 1e-9))
         computes, steps = self.actual * float(self.chip.mac_pj["compute"]), np.maximum(steps, least)
         energy = (computes + np.add.outer(energy, pj)) * (1.0 - 1e-9)
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
 
     def by_class(self) -> tuple[Array, Array]:
-        """The least energy and cycles (K * N,): those of the least of what is the same in all classes."""
+        """(K * N,) minimum energy and cycles by class, from the minimum of each common cost."""
         every = ((a, b, c, pj.min(keepdims=True), steps.min(keepdims=True)) for a, b, c, pj, steps in self.ways)
         energy, cycles = map(np.concatenate, zip(*(self.joined(*some) for some in every), strict=True))
         return energy[:, 0], cycles[:, 0]
 
     def _effectual(self) -> float:
-        """Share of the computes that take place whatever is filtered."""
+        """Share of the computes carried out under any filters."""
         operands = self.layout.operands
         if len(operands) == 2:
             pairs = zip(operands, reversed(operands), strict=True)
@@ -145,10 +149,10 @@ class LowerBound:
         return math.prod(_rounded(self.densities[t]) for t in (*operands, *outputs))
 
     def _timed(self) -> float:
-        """Share of the computes that take their cycle whatever is skipped; 0 where that is no more than `_effectual`.
+        """Share of the computes taking a cycle under any skips; 0 where this is no more than `_effectual`.
 
-        Only filters that save time on operands, and a skip at the unit, let none pass. Where the unit has none, what is
-        empty in all operands vanishes at most (without `positions`).
+        Only filters on operands saving time, and a skip at the unit, let a compute pass without a cycle. Without a skip
+        at the unit, at most the computes empty in all operands vanish (without `positions`).
         """
         lay, places, options = self.layout, self.places, self.words.known.options
         if places.deals or (places.compute is not None and (places.compute.kind == SKIP).any()):
@@ -161,7 +165,7 @@ class LowerBound:
         return math.prod(left.values()) * (1.0 if options.positions else max(self.densities[t] for t in left))
 
     def _left_of_all(self, share: float) -> float:
-        """Of all computes, but for what rounding takes."""
+        """Number of computes for a share of all, reduced by the largest rounding loss."""
         return max(0.0, float(np.floor(self.computes * share * (1.0 - 1e-9))) - 4.0)
 
     def _splits(self, level: int) -> Array | None:
@@ -182,8 +186,9 @@ class LowerBound:
         return found
 
     def _shares(self, level: int, splits: Array | None) -> Array:
-        """(T, n) computes that a single access of each tensor can serve, for every split; sums of two dimensions that
-        move a window together are at least n1 + n2 - 1 different ones (4.2)."""
+        """(T, n) largest number of computes served by a single access of each tensor, for every split. In windows, sums
+        of two dimensions have at least n1 + n2 - 1 distinct values (4.2).
+        """
         lay = self.layout
         if splits is None:  # the best for each tensor by itself
             limit = lay.problem.mapping_levels[lay.spatial[level] or 0].limit
@@ -199,8 +204,10 @@ class LowerBound:
         return shares
 
     def _taken(self, t: int, splits: Array | None) -> Array:
-        """(n,) of the positions that accesses to tensor t next to the compute units bring, the share of words; a word that
-        several units take at once counts once, as in the model. Without `splits`, of those of all computes."""
+        """(n,) share of words among the positions accessed in tensor t next to the compute units; a word read by
+        several units at once counts once, as in the model. Without `splits`, the share over the accesses of all
+        computes.
+        """
         lay = self.layout
         if not self.padding:
             return np.ones(1)
@@ -211,7 +218,7 @@ class LowerBound:
         return share * there
 
     def _outermost(self) -> list[tuple[Array, Array, Array, Array, Array]]:
-        """As `leaving`, with what follows further in, for every class; and the pairs of the rest."""
+        """By class, `leaving` plus the costs of inner links; and the common pairs."""
         lay, (energy, cycles, waiting) = self.layout, self.leaving()
         rests, found = self.innermost(float(energy.min())), np.zeros(1, dtype=np.int64)
         copies = [copies for copies, _ in rests]
@@ -224,8 +231,9 @@ class LowerBound:
         return [(*some, *rests[i][1]) for *some, i in zip(energy, cycles, waiting, found.tolist(), strict=True)]
 
     def leaving(self) -> tuple[Array, Array, Array]:
-        """Traffic of the outermost level by class: pJ, cycles, and cycles in which the levels inside wait, as the next one has
-        one copy of every tile (`overlap`)."""
+        """Traffic of the outermost level by class: pJ, cycles, and cycles during which inner levels wait, if the next
+        level holds a single copy of every tile (`overlap`).
+        """
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
@@ -264,10 +272,13 @@ class LowerBound:
         return energy, cycles, waiting
 
     def innermost(self, least: float, near: bool = True) -> list[tuple[float, tuple[Array, Array]]]:
-        """Reads of operands and updates of the output at the level next to the compute units: pairs of pJ and cycles of ways
-        to share its fan-out, where so many children of one level share a word of the output, at most. An instance reads all
-        partial sums back but the first of each word (4.3): the more children sum a word, the fewer. Numbers of children are
-        told apart where they make a difference to `least` pJ. `near`: what their tiles cost is looked at as well."""
+        """Reads of operands and updates of the output at the level next to the compute units: pairs of pJ and cycles
+        over all ways to share its fan-out, by the largest number of children of one level sharing a word of the output.
+
+        An instance reads back all partial sums except the first of each word (4.3): the more children sum a word, the
+        fewer reads. Numbers of children are listed separately where the difference matters relative to `least` pJ.
+        `near`: include the costs of the children's tiles.
+        """
         lay, level = self.layout, self.layout.S - 1
         if level == 0:
             return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's
@@ -324,5 +335,5 @@ class LowerBound:
 
 
 def _rounded(density: float) -> float:
-    """What remains of a density after the worst rounding of itself and of the share of a filter on it."""
+    """Smallest density left after worst-case rounding of the density and of the share of a filter on it."""
     return max(0.0, density - ROUNDING) * density / (density + ROUNDING) if density > 0.0 else 0.0

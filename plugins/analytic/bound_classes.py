@@ -1,4 +1,4 @@
-"""Classes of designs for searchers: a tile of the level next to the outermost one, and the loop innermost around it."""
+"""Classes of designs for searchers: a tile of the level next to the outermost, and the loop innermost around it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .inner import functions
 from .layout import Layout
 
 DRAWN = 512
-"""Tiles of the children of which the cheapest is taken."""
+"""Number of random tiles of the children, of which the cheapest is used."""
 
 
 def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
-    """`least`: rows for every class; None where the bound has tried no tiles."""
+    """Classes of the bound, with `least` as costs by class; None where the bound has not tried tiles."""
     if found.outer.grid is None:
         return None
     tiles = ClassTable.of(found.words, found.outer, found.outer.grid)
@@ -37,20 +37,21 @@ def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
 
 @attrs.frozen(eq=False)
 class ClassTable:
-    """Which class a design is in, and how it gets into one."""
+    """The class of a design, and moves of designs into classes."""
 
     layout: Layout
     least: LeastWords
     outer: OuterTiles
     grid: TileGrid
     index: Array
-    """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
+    """(n, D) class of a tile with an innermost loop; -1: the tile fits no level."""
     options: tuple[Array, Array]
-    """Those of the grid one after the other, and where each dimension's end; the same of primes:"""
+    """Options of all dimensions in a row, and the end of each dimension's options; `primes` likewise."""
     primes: tuple[Array, Array]
     inside: tuple[Array, Array, Array]
-    """Of every option the places of its divisors among those of its dimension, then of the others; how many divide it; and per
-    dimension how many options there are."""
+    """Per option: the places of its divisors among the dimension's options, then of the others; the number of divisors.
+    Per dimension: the number of options.
+    """
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
@@ -67,7 +68,7 @@ class ClassTable:
         return cls(layout, least, outer, grid, index, options, primes, inside)
 
     def labels(self) -> dict[str, Array]:
-        """Extents of the tile, and the dimension of the innermost loop around it."""
+        """Extents of the tile of each class, and the dimension of the innermost loop around the tile."""
         extents, dims = self.grid.extents[:, self.outer.tile].astype(np.int64), self.layout.dims
         return {**dict(zip(dims, extents, strict=True)), "innermost": np.array(dims)[self.outer.loop]}
 
@@ -80,18 +81,19 @@ class ClassTable:
         return found
 
     def holds(self, number: int) -> bool:
-        """Whether the tile may fit."""
+        """Whether the tile of a class may fit."""
         return self.least.fits(1, self.grid.extents[:, self.outer.tile[number]])
 
     def moved(self, designs: Designs, classes: Array) -> dict[str, Array]:
-        """Bounds and order with this tile and this loop."""
+        """Bounds and order of designs moved to the tile and loop of `classes`."""
         return self._exchanged(designs, 0, self.grid.extents[:, self.outer.tile[classes]], self.outer.loop[classes])
 
     def promising(
         self, energy: Array, loops: Array, way: Array, designs: Designs, classes: Array, rng: np.random.Generator
     ) -> dict[str, Array]:
-        """Bounds and order with the cheapest of some tiles that the children may hold together, drawn from those inside the
-        tile of the class: `energy`, `loops` (K, n) as `InnerTiles.promise` has them, `way` (N,) the K of a class."""
+        """Bounds and order of designs moved to promising tiles of the children: the cheapest of random tiles inside the
+        tile of the class. `energy`, `loops` (K, n) come from `InnerTiles.promise`; `way` (N,) is the row K of a class.
+        """
         mine, tiles = way[classes], self.outer.tile[classes]
         at = [np.searchsorted(option, self.grid.extents[d, tiles]) for d, option in enumerate(self.grid.options)]
         given = rng.random((self.layout.D, len(tiles), DRAWN)), np.array(at), *self.inside, energy, mine
@@ -103,9 +105,10 @@ class ClassTable:
         return {name: np.where(fits, column, designs.columns[name]) for name, column in columns.items()}
 
     def _exchanged(self, designs: Designs, outer: int, wanted: Array, loop: Array) -> dict[str, Array]:
-        """Bounds and order in which the mapping levels inside `outer` have extents `wanted` (D, B), with `loop` (B,)
-        innermost around them. Factors that come go to the first loops in time inside; of those that go, the ones there go
-        first, then those further in, then those over instances."""
+        """Bounds and order with extents `wanted` (D, B) inside mapping level `outer`, and `loop` (B,) innermost around
+        them. Added factors go to the first temporal loops inside. Removed factors come from these loops first, then
+        from temporal loops further in, then from spatial loops.
+        """
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
         part, turns = bounds[outer:], order[outer:]
         spatial = [m.spatial for m in self.layout.problem.mapping_levels[outer:]]

@@ -1,4 +1,4 @@
-"""How many accesses of a tensor filters leave at least: a part of the lower bound (`bound`)."""
+"""Minimum accesses left by filters: a part of the lower bound (`bound`)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from .actions import Action, PlaceTables
 from .layout import Layout
 
 FEW = 1 << 12
-"""Words of which the chance is kept that not all are empty."""
+"""Largest number of words with a cached probability of being non-empty."""
 
 
 class LeastAccesses:
-    """By tensor and level, what no filter can remove."""
+    """Accesses by tensor and level that no filter can remove."""
 
     def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False) -> None:
-        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets."""
+        """`stay`: a stationary tile is judged by all leader tiles it meets."""
         self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
-        """By leader, `_there` of 2 ** (i / 8) words."""
+        """By leader, `_there` for 2 ** (i / 8) words."""
         self._few: dict[int, Array] = {}
-        """By leader, (`FEW`,) what is known of `_chance`."""
+        """By leader, (`FEW`,) cached values of `_chance`."""
         self._known: dict[tuple[str, int, int], Any] = {}
-        """By method and arguments."""
+        """Cached results, by method and arguments."""
         self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
         self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
-        """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
+        """Words of the tensor touched by some compute, without the holes of strides and, with `padding`, without
+        padding.
+        """
         sizes, words = self.layout.problem.sizes, float(self.layout.visited[1, t])
         if self.padding and any(there is not None for there in self.layout.gaps[t]):
             gaps, share = self.layout.gaps[t], self.layout.ends / self.layout.sizes
@@ -60,11 +62,11 @@ class LeastAccesses:
         return words
 
     def kept(self, t: int, level: int, extents: Array | None = None) -> Array:
-        """(n,) share of the accesses of a tensor at a level that no filter there or further out can remove, where an access
-        serves so many computes along each dimension (D, n); by default one.
+        """(n,) minimum share of the accesses of a tensor at a level left by any filters there and further out.
+        `extents` (D, n): computes served by an access along each dimension; by default one.
 
-        Filters of several levels nest (7.2): together they remove what the strongest of them does. A leader tile has at
-        least the extents of the dimensions that do not move the target.
+        Filters of several levels nest (7.2): together they remove the share of the strongest. A leader tile covers at
+        least the extents of the dimensions not moving the target.
         """
         lay = self.layout
         extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
@@ -78,7 +80,7 @@ class LeastAccesses:
         return kept
 
     def filters(self, t: int, level: int) -> list[Action]:
-        """The filters of a tensor that count for its accesses at a level: those there and further out."""
+        """Filters relevant to the accesses of a tensor at a level: the filters there and further out."""
         found: list[Action] = self._once(self._filters, t, level)
         return found
 
@@ -93,7 +95,7 @@ class LeastAccesses:
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
     def choices(self, level: int) -> list[tuple[frozenset[int], frozenset[int]]]:
-        """What mechanisms may do at a level: the tensors that they hold back there, and those that they look at."""
+        """Choices of mechanisms at a level: the tensors held back, and the leaders."""
         acting = [a for a in self.places.actions if a.place.storage == level and a.kind.any()]
         found = dict[tuple[frozenset[int], frozenset[int]], None]()
         for m in range(len(self.places.mechanisms)):
@@ -102,7 +104,7 @@ class LeastAccesses:
         return [*found]
 
     def there_in_steps(self, c: int, log_words: Array) -> Array:
-        """`_there` of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
+        """`_there` for at most 2 ** `log_words` words, rounded down to eighths of a power of two."""
         return self._chances(c).take((8.0 * log_words).astype(np.intp), mode="clip")
 
     def _chances(self, c: int) -> Array:
@@ -112,7 +114,9 @@ class LeastAccesses:
         return self.chances[c]
 
     def _there(self, c: int, words: Array) -> Array:
-        """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
+        """(n,) probability of a nonzero among `words` words of a leader; where shapes matter, the probability for one
+        word.
+        """
         occupancy = self.layout.occupancies[c]
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
@@ -136,12 +140,14 @@ class LeastAccesses:
         self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None,
         every: bool = False,
     ) -> Array:  # fmt: skip
-        """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
+        """(n,) minimum accesses of a tensor at a level delivering at least `words` (n,), compressed and filtered.
 
-        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but,
-        without `stay`, for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then
-        are, `stays`.
-        `sums` (n,): words of the output; what filters leave or the nonzeros of these, the fewer ones. `every`: without filters.
+        Without sharing, computes make `one_by_one` accesses. If x computes share an access, the leader tile covers
+        their loops, except, without `stay`, loops outside the blocks examined by the filter; at an inner level the
+        leader tile still covers all loops inside the tile, `stays`.
+
+        `sums` (n,): words of the output; the result is the smaller of the accesses left by filters and the nonzeros of
+        these words. `every`: without filters.
         """
         least = words
         for action in () if every else self.filters(t, level):
@@ -160,7 +166,7 @@ class LeastAccesses:
         return np.maximum(0.0, least * (1.0 - 1e-6) - 1.0)
 
     def _meets_all(self, t: int, c: int) -> bool:
-        """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
+        """Whether each step of the dimensions keeping a word of `t` brings different words of the leader."""
         return bool(self._once(self._meets, t, c))
 
     def _meets(self, t: int, c: int) -> bool:
@@ -169,7 +175,7 @@ class LeastAccesses:
         return bool(sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks))
 
     def judged(self, t: int, level: int) -> list[int]:
-        """The dimensions along which tiles of children matter to what filters of a tensor leave."""
+        """Dimensions along which the children's tiles influence the words left by filters of a tensor."""
         found: list[int] = self._once(self._judged, t, level)
         return found
 
@@ -178,17 +184,23 @@ class LeastAccesses:
         return sorted({d for c in leaders for rank in self._beside(t, c) for d, _ in rank})
 
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
-        """The ranks of a leader of which an access of `t` is only known to meet what the leader's tile in a child has."""
+        """Ranks of a leader in which an access of `t` meets at least the leader's tile in a child, and no more is
+        known.
+        """
         ranks = list(self.layout.ranks[c])
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
     def plan(self, t: int, level: int) -> tuple[Array, Array, float]:
-        """What filters of a tensor look at in children's tiles, as `inner/bound_shares.py` reads it: what an access is judged by
-        is no smaller than the leader's tile there, and has all that it meets over the dimensions over which it stays. How many
-        actions; of each how many leaders; of each where its table of `there_in_steps` starts, how many numbers that has, whether
-        the leader has all that it meets, and ranks beside, of each the dimensions, with the columns of the most children along
-        them (`InnerTiles.ways`). The tables, and log2 of the accesses that computes would make one by one."""
+        """Leader tiles of a tensor's filters in children's tiles, encoded for `inner/bound_shares.py`. An access is
+        judged by at least the leader's tile there, and by everything met over the dimensions keeping the tensor in
+        place.
+
+        Encoding: number of actions; per action, the number of leaders; per leader, start and length of the table of
+        `there_in_steps`, whether the leader covers everything met, and the number of ranks beside; per rank, the
+        dimensions with the columns of the largest number of children along them (`InnerTiles.ways`). Returned with the
+        tables, and log2 of the accesses made by computes one by one.
+        """
         dims, tables, filters = self.judged(t, level), list[Array](), self.filters(t, level)
         found = [len(filters)]
         for action in filters:

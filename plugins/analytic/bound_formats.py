@@ -1,9 +1,9 @@
-"""The least metadata of a whole tensor over all its rank hierarchies: a part of the lower bound (`bound_words`).
+"""Minimum metadata of a whole tensor over all rank hierarchies: a part of the lower bound (`bound_words`).
 
-A hierarchy is a way from one word to the whole tensor: every rank multiplies the extent of one dimension, from the inside
-outwards, with one format. What a rank costs depends on the part below it, its length, its format, and on what the next
-rank outside tells; so the cheapest way is found rank by rank over the extents reached and what is told there. Each step
-is priced by the tables that price designs.
+A hierarchy is a path from one word to the whole tensor: every rank multiplies the extent of one dimension, from the
+inside outwards, with one format. The cost of a rank depends on the part below, the length, the format, and the
+knowledge from the next outer rank. So the cheapest path is found rank by rank, over the extents reached and the
+knowledge there. The tables used for designs price each step.
 """
 
 from __future__ import annotations
@@ -31,46 +31,49 @@ if TYPE_CHECKING:
     from .prepared import ModelTables
 
 MOST_PARTS = 1 << 14
-"""Parts of a tensor above which nothing is tried."""
+"""Limit of the parts of a tensor; beyond, nothing is tried."""
 MOST_STEPS = 1 << 15
-"""Steps from a part to a larger one above which parts of as many words are taken as one, and then above which nothing is
-tried."""
+"""Limit of steps from a part to a larger part. Beyond, parts of equally many words are merged; if still beyond, nothing
+is tried.
+"""
 
 
 @attrs.frozen(eq=False)
 class RankSteps:
-    """Every rank that a hierarchy of a tensor may have: n steps from one part of it to a larger one."""
+    """Every possible rank of a tensor's hierarchies: n steps from a part to a larger part."""
 
     dims: Array
-    """Dimensions of the tensor that have several positions .."""
+    """Dimensions of the tensor with several positions."""
     options: list[Array]
-    """.. and the divisors of each, ascending."""
+    """Divisors of each of these dimensions, ascending."""
     part: Array
-    """The part, by the places of its extents among these, in C order; 0 is one word, the last the tensor."""
+    """Index of a part, by the places of its extents among `options`, in C order; 0 is one word, the last is the tensor.
+    """
     layer: Array
-    """(m,) of every part: every step goes to a higher one."""
+    """(m,) layer of every part: every step goes to a higher layer."""
     start: Array
-    """(n,) the part below .."""
+    """(n,) the part below one position."""
     end: Array
-    """.. and the part that a fiber covers; steps are sorted by the layer of this, and by this."""
+    """(n,) the part covered by a fiber; steps are sorted by its layer, then by its index."""
     below: Array
-    """(n,) words of the one .."""
+    """(n,) words of the part below."""
     box: Array
-    """.. and of the other."""
+    """(n,) words of the fiber's part."""
     length: Array
     positions: Array
     """(n,) words under a fiber."""
     fibers: Array
-    """(n,) in the whole tensor, empty or not."""
+    """(n,) fibers in the whole tensor, including empty fibers."""
     first: Array
-    """The first one of the steps that cost the same .."""
+    """First step of each group of equal cost."""
     alike: Array
-    """.. and (n,) its place among these."""
+    """(n,) group of each step."""
 
     @classmethod
     def of(cls, lay: Layout, t: int, sizes: Array) -> RankSteps | None:
-        """Those of a part with extents `sizes` (D,). None: there are too many, or ranks whose lengths depend on their order
-        (strides)."""
+        """Steps of a part with extents `sizes` (D,). None: too many steps, or rank lengths depend on their order
+        (strides).
+        """
         dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
         options = [np.array(divisors(int(sizes[d]))) for d in dims]
         if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
@@ -118,7 +121,7 @@ def _layers(words: Array, product: Array, start: Array, end: Array) -> Array:
 
 
 def _alike(*columns: Array) -> tuple[Array, Array]:
-    """The first of the rows that are equal in all columns (n,), in their order, and (n,) its place among these."""
+    """First row of each group equal in all columns (n,), and the group (n,) of each row."""
     first, alike = np.zeros(1, dtype=np.int64), np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:  # one by one: `unique` compares rows byte by byte
         values, place = np.unique(column, return_inverse=True)
@@ -128,20 +131,22 @@ def _alike(*columns: Array) -> tuple[Array, Array]:
 
 @attrs.frozen(eq=False)
 class LeastRanks:
-    """Bits of metadata of a compressed tensor at the outermost level, at least."""
+    """Minimum metadata bits of a compressed tensor at the outermost level."""
 
     dims: Array
     options: list[Array]
     through: Array
-    """By the places of a part's extents among these, in C order: those of the cheapest hierarchy of ranks that passes it."""
+    """Bits of the cheapest hierarchy of ranks through each part, indexed by the places of the part's extents among
+    `options`, in C order.
+    """
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return self.through.size
 
     def of_tiles(self, extents: Array) -> Array:
-        """(n,) of those that pass the parts with these extents (D, n)."""
+        """(n,) bits of the cheapest hierarchies through the parts with extents (D, n)."""
         place = np.zeros(extents.shape[1], dtype=np.int64)
         for dim, option in zip(self.dims, self.options, strict=True):
             place = place * len(option) + np.searchsorted(option, extents[dim])
@@ -149,7 +154,9 @@ class LeastRanks:
 
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
-        """None: not known. No chip matters: problems with the same tensor and formats share it."""
+        """Minimum bits of a tensor; None: unknown. Independent of the chip: problems with the same tensor and formats
+        share the result.
+        """
         if not told_by_ranks(known, t):
             return None
         return known.tables[t].remember(content(known, t, known.layout.sizes), lambda: cls._made(known, t))
@@ -166,14 +173,14 @@ class LeastRanks:
 
 
 def content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
-    """What determines the ranks of a tile with these extents (D,), beside what determines the tables."""
+    """Key of the ranks of a tile with extents (D,), in addition to the key of the tables."""
     lay = known.layout
     ranks = tuple(tuple(rank) for rank in lay.ranks[t])
     return ranks, lay.D, tuple(np.where(lay.relevant[t], extents, 1.0)), known.options.pointers
 
 
 def told_by_ranks(known: ModelTables, t: int) -> bool:
-    """Whether all that tells places are ranks of the formats, whose bits depend on volumes alone."""
+    """Whether all metadata are ranks of the formats, with bits depending on volumes alone."""
     tables, formats = known.tables[t], known.formats
     plain = not (formats.pads or formats.flattened.any() or (formats.group > 1).any())
     decodes = known.layout.problem.space.provides("decoded")
@@ -181,8 +188,10 @@ def told_by_ranks(known: ModelTables, t: int) -> bool:
 
 
 def cheapest(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array, Array]:
-    """Bits of the cheapest hierarchies: of the ranks up to a part, and further out, by what the next rank outside tells, (told,
-    m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not."""
+    """Bits of the cheapest hierarchies. First, (told, m) of the ranks up to a part, and (told, m) of the ranks further
+    out, by the knowledge from the next outer rank, for compressed inner ranks. Then (m,) up to a part with uncompressed
+    ranks further out.
+    """
     packed, leads = _prices(known, priced, steps)
     start, end, count = steps.start, steps.end, len(steps.layer)
     inside, outside = np.full((2, len(OUTER), count), np.inf)
@@ -209,14 +218,16 @@ def cheapest(known: ModelTables, priced: MeanBits | FullestBits, steps: RankStep
 
 
 def _runs(keys: Array) -> list[slice]:
-    """The rows of every key; keys are sorted."""
+    """Slices of equal keys, from sorted keys."""
     ends = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
 def _prices(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array]:
-    """Bits (told, ends, n) of every step in the cheapest compressed format, where the next rank outside tells so much and it
-    tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
+    """Bits (told, ends, n) of every step in the cheapest compressed format, by knowledge from the next outer rank, and
+    by whether the step provides the ends of inner fibers. And (n,) bits of offsets in an uncompressed rank, which
+    provide these ends.
+    """
     formats, pointers = known.formats, known.options.pointers
     found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
     rows = {
@@ -238,14 +249,16 @@ def _prices(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps
 
 @attrs.frozen(eq=False)
 class MeanBits:
-    """Mean bits of the steps that differ, `RankSteps.first`."""
+    """Mean bits of the distinct steps, `RankSteps.first`."""
 
     known: ModelTables
     t: int
     steps: RankSteps
 
     def bits(self, asked: Sequence[tuple[int, bool]]) -> list[tuple[Array, Array, Array]]:
-        """Metadata, payload and offsets (n,) of some of `FormatTables.asked`, and whether every fiber holds something."""
+        """Bits (n,) of metadata, payload and offsets, for each pair of an index into `FormatTables.asked` and whether
+        every fiber is non-empty.
+        """
         steps, count = self.steps, len(asked)
         below, box, length, positions, fibers = (
             np.tile(part[steps.first], count)

@@ -1,4 +1,4 @@
-"""The least metadata of the fullest tile over all its rank hierarchies: a part of the lower bound (`bound_words`)."""
+"""Minimum metadata of the fullest tile over all rank hierarchies: a part of the lower bound (`bound_words`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fits(least: LeastWords, level: int, extents: Array, words: Mapping[int, float], room: float) -> bool:
-    """Whether so much `room` is enough for tiles with extents (D,) of so many `words` by tensor."""
+    """Whether tiles with extents (D,), of `words` per tensor, fit into `room` words."""
     chip, lay = least.chip, least.layout
     needed, open_ = 0.0, list[tuple[float, float, int, float]]()
     for t, tile in words.items():
@@ -43,7 +43,7 @@ def fits(least: LeastWords, level: int, extents: Array, words: Mapping[int, floa
 
 
 def most_bits(known: ModelTables, t: int, extents: Array) -> float:
-    """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
+    """Metadata bits of the fullest tile with extents (D,), in the cheapest hierarchy of ranks; 0 if unknown."""
 
     def make() -> float:
         steps = RankSteps.of(known.layout, t, extents)
@@ -57,14 +57,16 @@ def most_bits(known: ModelTables, t: int, extents: Array) -> float:
 
 @attrs.frozen(eq=False)
 class FullestBits:
-    """As `MeanBits`, in a tile that holds the most, without the tables that know all that a tile may hold."""
+    """Like `MeanBits`, for a tile at its largest occupancy, without tables over all occupancies."""
 
     formats: tuple[AskedFormat, ...]
     length: Array
     offset_bits: Array
     slots: Array
     filled: Array
-    """(3, n) chances that the part below, the part of a fiber hold anything there, and the part below anywhere."""
+    """(3, n) probabilities of a non-empty part below one position, of a non-empty fiber, and of a non-empty part below
+    anywhere in the tensor.
+    """
 
     @classmethod
     def of(cls, known: ModelTables, t: int, steps: RankSteps) -> FullestBits:

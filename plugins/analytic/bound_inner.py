@@ -1,11 +1,11 @@
-"""What the tiles cost that the children of a level hold together: a part of the lower bound (`bound_links`).
+"""Costs of the tiles held by all children of a level together: a part of the lower bound (`bound_links`).
 
-They hold a tile that is one of theirs times the way to share the fan-out. If it is not all of the level's own tile, some loop
-inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any other tensor either stays,
-as no loop inside moves it, or comes again with every tile of the level. A filter looks at what the tile of a child meets: the
-finer the tiles, the more it removes, and the more of them come. A word that R children use crosses the tree to all of them
-and is written R times: the R of tensors that share a fan-out cannot all be small. Without the charge `network` the last two
-are not counted: so searches under `timeloop` stay as they are.
+This tile is a child's tile times the way to share the fan-out. If smaller than the level's own tile, some inner loop is
+the innermost around it. A tensor moved by this loop is delivered in each step. Any other tensor either stays, if no
+inner loop moves it, or returns with every tile of the level. A filter looks at the data met by a child's tile: finer
+tiles let the filter remove more, but come more often. A word used by R children crosses the tree to all of them and is
+written R times; the factors R of tensors sharing a fan-out cannot all be small. Without the charge `network` the last
+two effects are not counted, so searches under `timeloop` are unaffected.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
-"""Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+"""Thresholds of cycles, relative to the outermost level, for trading fewer children (less energy) against time."""
 BLOCK = 64
-"""Tiles for which ways to share the fan-out are tried together: what is known of them stays in the cache."""
+"""Tiles processed together for all ways to share the fan-out, to stay in the cache."""
 Costs = tuple[Array, Array, Array]
 
 
 class InnerTiles:
-    """Costs of the link between a level and the next one inside, over all that the children hold together: n tiles."""
+    """Costs of the link between a level and the next inner level, over all n tiles held by the children together."""
 
     def __init__(self, links: LeastLinks, s: int, outer: OuterTiles, grid: TileGrid, splits: Array) -> None:
         self.links, self.s, self.outer, self.grid = links, s, outer, grid
@@ -51,18 +51,21 @@ class InnerTiles:
         self.limit = float(splits.prod(axis=0).max())
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
-        """Tensors of which filters hold back what the tiles need."""
+        """Tensors with filters holding back words for the tiles."""
         self.parts = [self.part(t) for t in range(lay.T)]
         self.every = {t: self.part(t, every=True) for t in self.filtered}
-        """Without filters."""
+        """The same parts without filters."""
         self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
         self.promise: tuple[Array, Array] | None = None
-        """Of the whole grid (K, N): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
+        """(K, N) over the whole grid: pJ with the cheapest innermost loop around a tile, infinity where none fits, and
+        this loop.
+        """
 
     def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
-        """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
-        share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
-        the level need; `work`: cycles of computing for one child."""
+        """pJ (K, N), cycles (N,) and tiers (K,); None: no tile fits. A tier combines a threshold of cycles (`SLOWER`
+        times `least`) with the largest number of children sharing a word of the output, as place in `copies`, changing
+        first. `own`: costs of the level's own tiles; `work`: compute cycles with a single child.
+        """
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
         shares = FanoutShares.unknown(lay.D, limit, len(self.tiles))
@@ -87,22 +90,24 @@ class InnerTiles:
         return self.in_classes(energy, own), cycles, np.array([*tiers])
 
     def moved(self, t: int) -> Array:
-        """(D, n) words that children get with each loop innermost around their tiles."""
+        """(D, n) words received by the children, by innermost loop around their tiles."""
         sent = self.sent[t] if t in self.sent else np.zeros(self.possible.shape)
         return np.maximum(sent, self.accesses.touched[t])
 
     def part(self, t: int, every: bool = False) -> Handed:
-        """(D, n) of each; `every`: without filters."""
+        """Costs of a tensor, (D, n) each; `every`: without filters."""
         return self.links.handed(t, self.s, self.moved(t), self.stays[t], self.volumes[t], every)
 
     def in_classes(self, energy: Array, own: list[Handed]) -> Array:
-        """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
+        """(K, N) minimum pJ by class: a tensor not moved by inner loops either stays or returns with every tile of the
+        level.
+        """
         lay, grid, outer = self.layout, self.grid, self.outer
         loops, turns = lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
         some, words = [t for t in self.known if not lay.windowed[t]], grid.words(grid.extents)
         again, mine = np.zeros((len(some), len(words[0]))), np.zeros((len(some), len(outer.tile)))
         still: Array = np.zeros((lay.D, len(some)))
-        """pJ of tensors that a loop does not move, as `energy` has them."""
+        """(D, tensors) pJ already in `energy` for tensors not moved by a loop."""
         for i, t in enumerate(some):
             stays = grid.extents[~lay.relevant[t]].prod(axis=0)
             steps = np.where(lay.relevant[t][:, None], loops, turns).prod(axis=0)
@@ -116,8 +121,9 @@ class InnerTiles:
         return found
 
     def least(self, count: int, given: tuple[Any, ...]) -> Array:
-        """pJ (count, D, N) of the tiles with each loop innermost around them, over all ways to share the fan-out among the
-        children, `given` by `costs`."""
+        """pJ (count, D, N) of the tiles by innermost loop, minimised over all ways to share the fan-out among the
+        children; `given` comes from `costs`.
+        """
         tier, shares, ways = given
         lay, x = self.layout, functions.Shares()
         base = np.zeros(self.possible.shape)
@@ -135,7 +141,7 @@ class InnerTiles:
         return energy
 
     def _tell_tensors(self, x: Any, ways: list[Array], shape: tuple[int, ...]) -> None:
-        """What the tensors cost that children get, by their ways (W, 2 + J) each."""
+        """Enter the costs of the tensors received by children, by their ways (W, 2 + J)."""
         known, rows = self.known, [_distinct(each) for each in ways]
         x.ends = np.cumsum([len(first) for first, _, _ in rows], dtype=np.int64)
         count = int(x.ends[-1]) if known else 0
@@ -167,8 +173,10 @@ class InnerTiles:
         x.share, x.term, x.rank = np.empty((count, BLOCK)), np.zeros((count + 2, BLOCK)), np.empty((3, BLOCK))
 
     def _ways(self, t: int, shares: FanoutShares) -> Array:
-        """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
-        these are, and log2 of the most children along the dimensions of its filters."""
+        """(W, 2 + J) of a tensor: extra pJ per bit for all children receiving the same words, compared with one child;
+        number of additional children; log2 of the largest number of children along the dimensions of the tensor's
+        filters.
+        """
         times, dims = (
             np.ldexp(1.0, shares.steps)[~self.layout.relevant[t]].prod(axis=0),
             self.accesses.judged(t, self.s),
@@ -181,8 +189,10 @@ class InnerTiles:
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
     def _tell_units(self, x: Any, shares: FanoutShares) -> None:
-        """Accesses next to the compute units: the tables of `LeastUnits`, of tiles log2 of their extents, rounded down, and of
-        words of operands, of ways log2 of the children along every dimension and of the most parts of operands they hold."""
+        """Enter the accesses next to the compute units: the tables of `LeastUnits`. For tiles: log2 of extents, rounded
+        down, and of operands' words. For ways: log2 of the children along every dimension, and of the largest number of
+        operand parts.
+        """
         units, none = self.units, np.zeros((0, 0))
         x.widths = x.sizes = x.told_alone = x.told = x.told_sizes = np.zeros(0)
         x.logs = x.each = x.log_words = x.cut = none
@@ -203,8 +213,9 @@ class InnerTiles:
 
 
 def _distinct(ways: Array) -> tuple[Array, Array, Array]:
-    """Where the distinct rows of ways (W, C) come first, the row of every way, and of these rows the first one that has the same
-    columns of filters, from the third on."""
+    """First occurrence of each distinct row of ways (W, C), the distinct row of every way, and for each distinct row
+    the first with equal filter columns (from the third on).
+    """
     _, first, which = np.unique(ways, axis=0, return_index=True, return_inverse=True)
     if ways.shape[1] == 2:
         return first, which.reshape(-1), np.zeros(len(first), dtype=np.int64)

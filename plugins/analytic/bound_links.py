@@ -1,4 +1,4 @@
-"""What it costs at least to hand words from a level to the next inner one: a part of the lower bound (`bound`)."""
+"""Minimum costs of delivering words from a level to the next inner level: a part of the lower bound (`bound`)."""
 
 from __future__ import annotations
 
@@ -17,40 +17,46 @@ from .bound_words import LeastWords
 
 
 class Handed(NamedTuple):
-    """Of one tensor, (n,) each."""
+    """Costs of one tensor, (n,) each."""
 
     pj: Array
-    """Where every word goes to one child."""
+    """pJ with every word going to a single child."""
     read: Array
-    """Words of time, out of the level .."""
+    """Words leaving the level, in time."""
     written: Array
-    """.. and into it."""
+    """Words entering the level, in time."""
     bits: Array
-    """Bits that cross the tree."""
+    """Bits crossing the tree."""
     child_pj: Array
-    """pJ of what another child adds: writing an operand's words, adding sums."""
+    """pJ per additional child: writing an operand's words, or adding sums."""
 
 
 class LeastLinks:
     """Costs of the links between levels."""
 
     def __init__(self, words: LeastWords, accesses: LeastAccesses, inside: list[float], instances: list[float]) -> None:
-        """`inside`: by tensor, the share of what tiles bring that moves at least; `instances` of every level, at most."""
+        """`inside`: per tensor, the minimum share of words moved of each tile; `instances`: largest number of instances
+        of every level.
+        """
         self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
         self.units: LeastUnits | None = None
-        """Accesses next to the compute units."""
+        """Costs of accesses next to the compute units."""
         self.promise: tuple[Array, Array] | None = None
-        """Of the level next to the outermost one, `InnerTiles.promise`."""
+        """`InnerTiles.promise` for the level next to the outermost."""
 
     def between(
         self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float, copies: list[float]
     ) -> tuple[Array, Array, Array]:
-        """pJ and cycles (N,) by class of a level between the outermost and the innermost one: no fewer words leave it than
-        have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many. Or (K, N), K
-        pairs by how many children work: `work` cycles of computing for one, where all else takes `least` or more; and by how
-        many share a word of the output: (K,) the place in `copies`, the most of them, the last one infinity."""
+        """pJ and cycles (N,) by class of a level between the outermost and the innermost. At least as many words leave
+        the level as have arrived, and as inner tiles need. `splits`: ways (D, m) to share the level's fan-out; None:
+        too many.
+
+        Alternatively (K, N), by the number of working children (`work`: compute cycles with one child, `least`: cycles
+        of everything else) and by the number sharing a word of the output: (K,) place in `copies`, the largest such
+        number, the last infinity.
+        """
         own = self.handing(s, outer)
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
@@ -68,7 +74,7 @@ class LeastLinks:
         )
 
     def handing(self, s: int, outer: OuterTiles) -> list[Handed]:
-        """By tensor, what leaves a level for its children at least."""
+        """Per tensor, the minimum costs of words leaving a level for the children."""
         lay, ones, found = self.layout, np.ones(1), []
         for t in range(lay.T):
             inside = (outer.stays[t], outer.words[t]) if s == 1 else (ones, ones)
@@ -76,8 +82,9 @@ class LeastLinks:
         return found
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
-        """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
-        computes; `every`: without filters."""
+        """Costs of delivering `words` (n,) to the children, from tiles of at least `held` words, with `stays` computes
+        served per word; `every`: without filters.
+        """
         lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
         if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
             return Handed(none, none, none, *np.zeros((2, *words.shape)))
@@ -109,9 +116,10 @@ class LeastLinks:
         return self.transfer(s, read / self.instances[s], written / self.instances[s])
 
     def sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, ...]:
-        """pJ, words read and written, and sums that come, of `moved` (N,) words of the output that come to a level of one
-        instance, where nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by
-        then, or all."""
+        """pJ, words read and written, and number of arriving sums, for `moved` (N,) words of the output arriving at an
+        unfiltered level of one instance, and returning except the first time. The minimum of moving nonzero sums
+        compressed and moving all sums.
+        """
         words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.once[t]
         visits = moved / volume
         some = -expm1s(log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
@@ -127,11 +135,11 @@ class LeastLinks:
         return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
     def leave(self, t: int, child: int | None, told: Array) -> Array | float:
-        """pJ of reading a word of the output where it leaves for the parent."""
+        """pJ of reading a word of the output as it leaves for the parent."""
         return 0.0 if child is None or not self.words.drains else self.words.price(t, child, "read", told, wires=False)
 
     def transfer(self, level: int, read: Array, written: Array) -> Array:
-        """(n,) cycles that the words take."""
+        """(n,) cycles for transferring the words."""
         chip = self.chip
         cycles: Array = np.zeros(np.broadcast(read, written).shape)
         limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]

@@ -1,7 +1,8 @@
-"""What levels exchange whatever the tiles: a part of the lower bound (`bound`).
+"""Traffic between levels over all tiles: a part of the lower bound (`bound`).
 
-A grid has all tiles of a level: extents that divide the sizes. Along every dimension a tile of a level is a divisor of that
-of the next outer one, so the least of an inner level inside a given outer tile is the least over the divisors of its extents.
+A grid has all tiles of a level: extents dividing the sizes. Along every dimension, a tile of a level divides the tile
+of the next outer level. So the minimum of an inner level inside a given outer tile is the minimum over the divisors of
+the outer extents.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from .inner import functions
 from .layout import Layout
 
 MOST_TILES = 1 << 18
-"""Where a problem has more tiles, or ways to share a fan-out, none is tried: this bounds time and memory."""
+"""Limit of tiles, and of ways to share a fan-out; beyond, none is tried, to bound time and memory."""
 MOST_MARKS = 1 << 22
-"""Pairs of a tile and a way to share a fan-out that are tried; where there are more, tiles of fewer words are."""
+"""Limit of pairs of a tile and a way to share a fan-out."""
 
 MOST_WAYS = 500
-"""Ways to share a fan-out that are told apart where copies of words are counted."""
+"""Limit of distinct ways to share a fan-out where copies of words are counted."""
 
 
 @attrs.frozen(eq=False)
 class TileGrid:
-    """All n tiles, in the order of their extents (C order)."""
+    """All n tiles, ordered by extents (C order)."""
 
     layout: Layout
     options: list[Array]
-    """Per dimension, the divisors of its size, ascending."""
+    """Per dimension, the divisors of the size, ascending."""
     extents: Array
-    """(D, n)"""
+    """(D, n) extents of each tile."""
     within: tuple[Array, Array, Array]
-    """(D,) how many options, the pairs (m, 2) of `_next_inside`, and where those of each dimension end."""
+    """(D,) number of options, pairs (m, 2) of `_next_inside`, and the end of each dimension's pairs."""
 
     @classmethod
     def of(cls, lay: Layout) -> TileGrid | None:
-        """None: there are too many."""
+        """Grid of a layout; None: too many tiles."""
         options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
         if math.prod(len(option) for option in options) > MOST_TILES:
             return None
@@ -56,7 +57,7 @@ class TileGrid:
 
     @classmethod
     def among(cls, lay: Layout, options: list[Array], pairs: Sequence[list[tuple[int, int]]] = ()) -> TileGrid:
-        """Tiles of these extents; without `pairs`, the places of `_next_inside`, for what asks of no tile which are inside."""
+        """Grid of these extents. Without `pairs`, the places of `_next_inside`, the grid cannot search inside a tile."""
         grids = np.meshgrid(*options, indexing="ij")
         steps = np.array([pair for own in pairs for pair in own], dtype=np.int64).reshape(-1, 2)
         within = np.array([*map(len, options)]), steps, np.cumsum([*map(len, pairs)])
@@ -67,11 +68,11 @@ class TileGrid:
         return tuple(len(option) for option in self.options)
 
     def widths(self, t: int, extents: Array) -> list[Array]:
-        """Per rank of a tensor, (n,)."""
+        """Widths (n,) per rank of a tensor."""
         return list(box(self.layout.ranks[t], extents))
 
     def words(self, extents: Array) -> list[Array]:
-        """Per tensor, (n,) words of the tiles."""
+        """Words (n,) of the tiles, per tensor."""
         ones = np.ones(extents.shape[1])
         return [np.prod([ones, *self.widths(t, extents)], axis=0) for t in range(self.layout.T)]
 
@@ -84,16 +85,18 @@ class TileGrid:
         return room <= chip.capacity_bits[level] / chip.word_bits[level]
 
     def least_inside(self, values: Array, smaller: int | None = None, along: Array | None = None) -> Array:
-        """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile: along one dimension, `smaller`,
-        those that are smaller there, and where `along` (D,) says so, but equal in the others."""
+        """(n,) minimum of `values` (n,) over all tiles with extents dividing the extents of a tile. Along dimension
+        `smaller` only smaller extents count; with `along` (D,), extents of unflagged dimensions stay equal.
+        """
         found = np.array(values, dtype=np.float64).ravel()
         taken = np.ones(len(self.options), dtype=np.uint8) if along is None else along.astype(np.uint8)
         functions.least_inside(found, *self.within, taken, -1 if smaller is None else smaller, np.empty_like(found))
         return found
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
-        """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) that they might hold together: where one of
-        them `fits` (N,)."""
+        """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) held by all children together; a
+        child's tile `fits` (N,).
+        """
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -114,8 +117,9 @@ class TileGrid:
         return FanoutShares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
 
     def spread(self, fits: Array, splits: Array) -> Array:
-        """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
-        ways (D, m) to share the fan-out, or a divisor of that."""
+        """(n,) bool: a superset of the tiles held by the children of a level together: a fitting tile times a way (D,
+        m) to share the fan-out, or a divisor of this product.
+        """
         lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]
         splits = splits[:, ~self._wider(splits)]
         if tiles.shape[1] * splits.shape[1] > MOST_MARKS:
@@ -135,7 +139,7 @@ class TileGrid:
         return found.reshape(-1) > 0.0
 
     def _wider(self, splits: Array) -> Array:
-        """(m,) bool: a multiple of the way to share the fan-out is among them as well."""
+        """(m,) bool: a multiple of the way to share the fan-out is listed as well."""
         found, ways = np.zeros(splits.shape[1], dtype=bool), splits.astype(np.int64)
         bases = [int(size) + 1 for size in self.layout.sizes]
         if math.prod(bases) >= 2**63:
@@ -165,63 +169,65 @@ class TileGrid:
 
 @lru_cache(maxsize=256)
 def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
-    """Places in all divisors of a size, ascending: of each, and of those that are smaller by one prime factor."""
+    """Pairs of places among all divisors of a size, ascending: a divisor, and a divisor smaller by one prime factor."""
     primes = [set(prime_factors(int(size))) for size in option]
     return [(place, option.index(size // prime)) for place, size in enumerate(option) for prime in primes[place]]
 
 
 @attrs.frozen(eq=False)
 class FanoutShares:
-    """W ways to share a fan-out, each many at a time, and n tiles that its children might hold together."""
+    """W ways to share a fan-out, each covering a range of counts, and n tiles held by the children together."""
 
     steps: Array
-    """(D, W) log2 of the number of children along every dimension, at least .."""
+    """(D, W) log2 of the smallest number of children along every dimension."""
     most: Array
-    """.. and (D, W) how many these are at most .."""
+    """(D, W) largest number of children along every dimension."""
     children: Array
-    """.. and (W,) in all."""
+    """(W,) largest total number of children."""
     rows: Array
-    """(W, D) those of `places` that belong to a way: their sum is where the part of a child is among all tiles."""
+    """(W, D) rows of `places` of a way; their sum is the index of a child's part among all tiles."""
     places: Array
-    """(E, n)"""
+    """(E, n) contributions to the index of a child's part."""
     fits: Array
-    """(N,) bool by tile: whether it can be held."""
+    """(N,) bool: whether a tile fits."""
 
     @classmethod
     def unknown(cls, dims: int, limit: float, tiles: int) -> FanoutShares:
-        """One, of which nothing is known but the number of children."""
+        """A single way with only the number of children known."""
         none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
         return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
 
 
 @attrs.frozen(eq=False)
 class OuterTiles:
-    """Tiles of the level next to the outermost one, each with every loop that may be innermost around it: N classes of
-    designs. Where they are not known there is one, of which nothing is."""
+    """Tiles of the level next to the outermost, each with every possible innermost loop around it: N classes of
+    designs. If unknown, a single class without information.
+    """
 
     grid: TileGrid | None
     tile: Array
     """(N,) index into the grid."""
     loop: Array
-    """(N,) dimension of the innermost loop around it."""
+    """(N,) dimension of the innermost loop around the tile."""
     moved: list[Array]
-    """Per tensor, words that the outermost level exchanges with the next one, without compression (N,); 0: not known."""
+    """Per tensor, (N,) uncompressed words exchanged between the outermost level and the next; 0: unknown."""
     stays: list[Array]
-    """Per tensor, computes of the tile that one word serves (N,); 1 where it is not known."""
+    """Per tensor, (N,) computes of the tile served by one word; 1: unknown."""
     words: list[Array]
-    """Per tensor, words of the tile (N,); 1 where it is not known."""
+    """Per tensor, (N,) words of the tile; 1: unknown."""
 
     @classmethod
     def nothing(cls, lay: Layout) -> OuterTiles:
-        """One class, of which nothing is known."""
+        """A single class without information."""
         none = [np.zeros(1) for _ in range(lay.T)]
         ones = [np.ones(1) for _ in range(lay.T)]
         return cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
 
     @classmethod
     def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float], grid: TileGrid | None = None) -> OuterTiles:
-        """`inside`: by tensor, the share of what tiles have that moves at least. `grid`: tiles that need not divide the sizes;
-        loops around them count the sizes by them."""
+        """Classes of a layout. `inside`: per tensor, the minimum share of a tile's words moved. `grid`: tiles not
+        necessarily dividing the sizes; loops around them have fractional counts.
+        """
         if lay.S == 1 or lay.spatial[0] is not None:
             return cls.nothing(lay)
         grid = grid or TileGrid.of(lay)
@@ -248,7 +254,9 @@ class OuterTiles:
 
 
 def possible(loops: Array) -> Array:
-    """(D, n) bool: whether a loop may be the innermost around a tile, of (D, n) `loops`. Around a tile without any, each may."""
+    """(D, n) bool: whether a loop of `loops` (D, n) may be the innermost around a tile. Around a tile without loops,
+    any may.
+    """
     busy = loops > 1.0
     return np.asarray(busy | ~busy.any(axis=0))
 
@@ -256,13 +264,13 @@ def possible(loops: Array) -> Array:
 def delivered(
     lay: Layout, t: int, words: Array, widths: list[Array], extents: Array, loops: Array, single: bool = False
 ) -> Array:
-    """(D, n) by dimension whose loop is the innermost around a tile of `words` (n,): the least that is delivered (4.1).
+    """(D, n) minimum words delivered (4.1), by dimension of the innermost loop around a tile of `words` (n,).
 
-    If the loop moves the tensor, each of its steps brings what it uncovers. So may the other loop along the same
-    rank of a window, where its step is the same; all further loops deliver the tile anew. If the loop does not move
-    it, the loops that do deliver all words, but for one of two along a rank: its step may be none. `single`: no dimension has
-    more than one loop around the tile, so that the steps are those of the tile; what the inner loop has moved comes back
-    before the other one moves.
+    If the loop moves the tensor, each step delivers the uncovered words. The other loop along the same rank of a window
+    may do so too, if its step is equal; all further loops deliver the tile anew. If the loop does not move the tensor,
+    the moving loops deliver all words, except for one of two loops along a rank, as its step may be none. `single`:
+    every dimension has at most one loop around the tile, so steps are the tile's extents; the words moved by the inner
+    loop come back before the other loop moves.
     """
     ranks = np.array([[*rank[0], *(rank[1] if len(rank) > 1 else (-1, 0))] for rank in lay.ranks[t]], np.int64).reshape(
         -1, 4

@@ -1,10 +1,10 @@
-"""What accesses next to the compute units cost at least where a child has a tile of some size: a part of the lower bound.
+"""Minimum costs of accesses next to the compute units, by size of a child's tile: a part of the lower bound.
 
-How many accesses there are depends on the way to share the innermost fan-out. Without tiles the cheapest way counts (`bound`);
-but no loop over the units is longer than the tile that it runs over. And what a child reads of a compressed tile of n words
-comes with its part of the bits that tell it apart, no fewer than its entropy (`bound_words`), or with the zeros. Of a tensor
-that leads a filter there all metadata are read (`filter-metadata`), but for what filters further out hold back: these look at
-all of a leader's tile in the child. All is told as what a way costs more than what is charged anyway.
+The number of accesses depends on the way to share the innermost fan-out. Without tiles, the cheapest way counts
+(`bound`); but no loop over the units exceeds the tile's extent. A child reading a compressed tile of n words also reads
+its part of the metadata, at least the entropy (`bound_words`), or the zeros. A tensor leading a filter there has all
+metadata read (`filter-metadata`), except for words held back by outer filters, which look at all of a leader's tile in
+the child. All costs are relative to the costs already charged for a way.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ if TYPE_CHECKING:
     from .bound_words import LeastWords
 
 STEPS = 2.0
-"""Sizes of tiles whose metadata are told apart between powers of two."""
+"""Tile sizes per power of two in tables of metadata."""
 MOST_WAYS = 1 << 12
-"""Ways to share the fan-out among which those that others beat are looked for."""
+"""Limit of ways to share the fan-out checked for dominance."""
 MOST_WIDTHS = 1 << 16
-"""Bounds of loops over the units, in powers of two, that are told apart at most."""
+"""Limit of combinations of loop bounds over the units, in powers of two."""
 
 
 @attrs.frozen(eq=False)
 class LeastUnits:
-    """Of the level next to the compute units: pJ that are added to those of every way that is charged."""
+    """pJ to add to the charged costs of every way, at the level next to the compute units."""
 
     widths: Array
-    """By log2 of what the extents of a child's tile are at most, rounded down, along every dimension."""
+    """Table by log2 of the largest extents of a child's tile, rounded down, along every dimension."""
     operands: tuple[int, ...]
     told: Array
-    """By the place of each operand's log2 of words in a child's tile, `STEPS` for every factor of two: metadata, with the
-    way that is cheapest in all; () where they are not known."""
+    """Table by log2 of each operand's words in a child's tile, `STEPS` per factor of two: pJ of metadata and of the
+    cheapest way; () if unknown.
+    """
     told_alone: Array
-    """The same of metadata alone."""
+    """The same for metadata alone."""
 
     @classmethod
     def of(
         cls, words: LeastWords, accesses: LeastAccesses, splits: Array, reads: Array, kept: Array, more: Array
     ) -> LeastUnits:
-        """`splits` (D, n) of the fan-out, `reads` (T', n) of the operands, the share `kept` (T', n) of them at least, and the
-        pJ `more` (n,) that each way costs than what is charged."""
+        """Tables for `splits` (D, n) of the fan-out, with `reads` (T', n) of the operands, the minimum share `kept`
+        (T', n) of these reads, and the excess cost `more` (n,) in pJ of each way over the charged cost.
+        """
         sizes = [int(log2(n)) + 1 for n in splits.max(axis=1)]
         widths: Array = np.zeros((1,) * len(sizes))
         if math.prod(sizes) <= MOST_WIDTHS:
@@ -68,7 +70,7 @@ class LeastUnits:
 
 
 def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
-    """`rows`: what ways cost more, what they read of both operands, and how much of that is left."""
+    """Table from `rows`: excess cost of each way, reads of both operands, and the reads left by filters."""
     lay, level = words.layout, words.layout.S - 1
     cluster = lay.problem.levels[level].memory.cluster
     price = float(words.chip.energy_pj["metadata_read"][level]) / float(words.chip.metadata_width[level]) / cluster
@@ -94,7 +96,7 @@ def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
 
 
 def _left(accesses: LeastAccesses, t: int, other: int, there: Array) -> Array:
-    """Share of a tensor's words that filters outside the innermost level leave, by the size of the other operand's tile."""
+    """Share of a tensor's words left by filters outside the innermost level, by size of the other operand's tile."""
     kept: Array = np.ones(len(there))
     for action in accesses.filters(t, accesses.layout.S - 2):
         share: Array = np.ones_like(kept)
@@ -105,7 +107,7 @@ def _left(accesses: LeastAccesses, t: int, other: int, there: Array) -> Array:
 
 
 def _least(rows: Array) -> Array:
-    """Columns of (m, n) rows that no other is below in all, one of those that are equal; all where they are too many."""
+    """Undominated columns of rows (m, n), without duplicates; all distinct columns if too many to check."""
     rows, found = np.maximum(rows, 0.0), np.empty(rows.shape[1], dtype=np.uint8)
     if rows.shape[1] > MOST_WAYS:
         return np.unique(rows, axis=1)

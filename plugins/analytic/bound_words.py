@@ -1,10 +1,10 @@
-"""What words cost at least when they move or stay, whether they are compressed or not: a part of the lower bound (`bound`).
+"""Minimum costs of words moved or stored, compressed or not: a part of the lower bound (`bound`).
 
-A compressed tensor tells where its nonzeros are. With `run-lengths` metadata are the bits of a code that can be read, so
-of a tile with r of N words at places that are all equally likely they are no fewer on average than a one-to-one code
-takes: H - log2(1 + H) - log2(e) of its entropy H. A tile of n words has n / N of the tensor's at least (together they
-have no less), up to one bit that tells whether there is anything in it, which the level outside may know. Of a whole tensor
-the cheapest hierarchy of ranks is known as well (`bound_formats`).
+A compressed tensor stores the places of its nonzeros. With `run-lengths`, metadata are bits of a readable code. For a
+tile with r of N words at equally likely places, the mean length is at least the length of a one-to-one code: H - log2(1
++ H) - log2(e) for entropy H. A tile of n words has at least n / N of the tensor's entropy (all tiles together have no
+less), minus up to one bit for emptiness, which the outer level may hold. For a whole tensor, the cheapest hierarchy of
+ranks is known as well (`bound_formats`).
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
     from .prepared import ModelTables
 
 ONE_BIT = 1.0
-"""Of the entropy of a tile: whether it holds anything, which the level outside may know."""
+"""Entropy of a tile's emptiness, which the outer level may hold."""
 SHARE = 1.0 - 1e-6
-"""What is left of a sum of doubles for the noise of its order."""
+"""Safety factor for the rounding noise of sums in another order."""
 
 
 class LeastWords:
-    """By tensor and level, the least room, time and energy of words."""
+    """Minimum room, time and energy of words, by tensor and level."""
 
     def __init__(self, known: ModelTables, ranks: bool = True) -> None:
-        """`ranks`: whether the cheapest hierarchy of a tensor's ranks is looked for."""
+        """`ranks`: whether to search for the cheapest hierarchy of a tensor's ranks."""
         self.known, self.layout, self.chip = known, known.layout, known.layout.problem.chip
         self.coded = known.options.run_lengths and not known.formats.pads
-        """Whether metadata are what can be read, and nothing is stored but nonzeros and them."""
+        """Whether metadata are readable codes, and formats store only nonzeros and metadata."""
         self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
         self.once = [words * float(n) for words, n in zip(self.volumes, self.layout.visited[0], strict=True)]
-        """Those that move, of an output, once."""
+        """Words moved per tensor, each once."""
         self.network = known.options.network
-        """Whether words pay for wires."""
+        """Whether words are charged for wires."""
         self.sides = tree_sides(self.chip)
         self.drains = known.options.drains
-        """Whether what leaves a level for its parent is read there."""
+        """Whether words leaving a level for the parent are read there."""
         self.ranks = [LeastRanks.of(known, t) if ranks else None for t in range(known.layout.T)]
-        """Metadata of the whole tensor; None: no more is known than its entropy."""
+        """Metadata of the whole tensor; None: only the entropy is known."""
 
     def told_bits(self, t: int, words: Array) -> Array:
-        """(n,) bits of metadata for each nonzero of tiles of so many words."""
+        """(n,) minimum bits of metadata per nonzero, for tiles of `words` words."""
         occupancy, volume, held = self.layout.occupancies[t], self.volumes[t], words * self.density[t]
         if not self.coded or not hasattr(occupancy, "placements_bits"):
             return np.zeros(len(words))
@@ -61,8 +61,9 @@ class LeastWords:
         return code_bits(words * entropy - ONE_BIT) / np.where(held > 0.0, held, 1.0)
 
     def whole_bits(self, t: int, extents: Array) -> Array:
-        """(n,) bits of metadata for each nonzero at the outermost level, if these are the extents (D, n) of the tiles inside:
-        of the cheapest hierarchy of ranks that has them, where it is known."""
+        """(n,) minimum bits of metadata per nonzero at the outermost level, for inner tiles with extents (D, n): of the
+        cheapest hierarchy of ranks through these tiles, if known.
+        """
         ranks, held = self.ranks[t], self.volumes[t] * self.density[t]
         told = self.told_bits(t, np.full(1, self.volumes[t]))
         if ranks is None or held <= 0.0:
@@ -70,7 +71,7 @@ class LeastWords:
         return np.maximum(told, ranks.of_tiles(extents) / held)
 
     def room(self, level: int, words: list[Array]) -> Array:
-        """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""
+        """(n,) minimum words of room in a level for tiles of `words` (T; n,) of all tensors."""
         return sum(
             (self.copies[t, level] * self.held(t, level, tile) for t, tile in enumerate(words)
              if self.layout.stored[t, level] and not self.layout.holes[t]),
@@ -78,7 +79,7 @@ class LeastWords:
         )  # fmt: skip
 
     def held(self, t: int, level: int, words: Array) -> Array:
-        """(n,) words of one tile at its largest occupancy, compressed or not."""
+        """(n,) minimum words of one tile at its largest occupancy, compressed or not."""
         occupancy = self.layout.occupancies[t]
         if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
             return np.floor(words * self.density[t] * (1.0 - 1e-9))  # the mean: no largest one is smaller
@@ -89,7 +90,7 @@ class LeastWords:
         return np.minimum(words, most + bits / self.chip.word_bits[level])
 
     def fits(self, level: int, extents: Array) -> bool:
-        """Whether a level has room for the tiles with extents (D,) of all tensors, each in the cheapest hierarchy of ranks."""
+        """Whether tiles with extents (D,) of all tensors fit into a level, each in the cheapest hierarchy of ranks."""
         lay = self.layout
         tiles = [float(np.prod([1.0, *(width[0] for width in box(ranks, extents[:, None]))])) for ranks in lay.ranks]
         here = {t: n for t, n in enumerate(tiles) if lay.stored[t, level] and not lay.holes[t]}
@@ -101,24 +102,25 @@ class LeastWords:
         return fits(self, level, extents, here, room)
 
     def wires_pj(self, level: int, copies: Array) -> Array:
-        """(n,) pJ of a word on its way from a level to so many children (n,), or back."""
+        """(n,) pJ of a word on its way from a level to `copies` (n,) children, or back."""
         return self._wire_pj(level, copies) * float(self.chip.word_bits[level])
 
     def _wire_pj(self, level: int, copies: Array) -> Array:
-        """The same of a bit."""
+        """(n,) pJ of a bit on this way."""
         if not self.network or self.layout.spatial[level] is None:
             return np.zeros(1)
         length = length_mm(copies, self.chip.fanout[level], self.sides[level])
         return length * float(self.chip.wire_pj_per_bit_mm) * SHARE
 
     def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
-        """(n,) pJ for each nonzero that is moved, with so many bits of metadata or with all the zeros; `wires`: what is read
-        or updated goes to a child or comes from it."""
+        """(n,) pJ per nonzero moved, either with `bits` bits of metadata or with all the zeros, whichever is cheaper.
+        `wires`: a read or update also crosses the wires to a child.
+        """
         packed, plain = self.each(level, action, bits, wires), self.each(level, action, None, wires)
         return np.minimum(packed, plain / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 
     def each(self, level: int, action: str, bits: Array | None, wires: bool = True) -> Array | float:
-        """(n,) pJ for a word with so many bits of metadata (n,), or for one of a tensor that has none."""
+        """(n,) pJ of a word with `bits` (n,) bits of metadata, or of a word of an uncompressed tensor."""
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
         cluster = self.layout.problem.levels[level].memory.cluster  # words that one access of a cluster moves
         wire = float(self._wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
@@ -129,12 +131,12 @@ class LeastWords:
         return (word + bits * told) / cluster
 
     def time(self, t: int, level: int, bits: Array) -> Array:
-        """(n,) words of bandwidth for each nonzero that is moved, likewise."""
+        """(n,) words of bandwidth per nonzero moved, compressed or not, whichever is less."""
         packed = 1.0 + bits / float(self.chip.word_bits[level])
         return np.minimum(packed, 1.0 / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 
 
 def code_bits(entropy: Array) -> Array:
-    """Mean length of a one-to-one code, at least."""
+    """Lower bound on the mean length in bits of a one-to-one code."""
     entropy = np.maximum(entropy, 0.0)
     return np.maximum(0.0, entropy - log2s(1.0 + entropy) - log2(math.e))

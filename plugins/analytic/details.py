@@ -1,4 +1,4 @@
-"""What is told of designs beyond energy and cycles: details, and the counts that charges of plugins take."""
+"""Details of designs beyond energy and cycles, and counts for charges of plugins."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from .evaluation import Chain
 
 CHARGES = ("intersection", "leakage", "gated", "network")
-"""Built-in charges that cost energy."""
+"""Built-in charges of energy."""
 KINDS = {"gated": GATE, "skipped": SKIP}
 
 
 class Copies:
-    """Fields of the records of designs, design by design; as attributes with the batch B as their last axis."""
+    """Copies of record fields, design by design; attributes stack them with the batch B as last axis."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names, self.rows = names, list[list[Any]]()
 
     def take(self, record: Any) -> None:
-        """The fields as they are now."""
+        """Append a copy of the current field values."""
         self.rows.append([np.array(getattr(record, name)) for name in self.names])
 
     def __getattr__(self, name: str) -> Array:
@@ -53,7 +53,7 @@ COUNTS = (
 
 
 def wholly(known: ModelTables, designs: Designs, chip: Chip) -> Iterator[Chain]:
-    """The chain of each design in turn, with all its links."""
+    """The chain for each design in turn, with all links evaluated."""
     from .evaluation import chains_of
 
     for chain, some, _ in chains_of(known, designs, chip):
@@ -62,7 +62,7 @@ def wholly(known: ModelTables, designs: Designs, chip: Chip) -> Iterator[Chain]:
 
 
 def evaluated_whole(known: ModelTables, designs: Designs, chip: Chip) -> Evaluation:
-    """A batch with its detail. All links count, so that a design has all reasons that are against it."""
+    """Evaluation of a batch with details. All links are evaluated, so a design lists all reasons for being invalid."""
     lay, x, c, ranks = known.layout, Copies(DESIGN), Copies(COUNTS), []
     for chain in wholly(known, designs, chip):
         x.take(chain.design)
@@ -89,8 +89,9 @@ def evaluated_whole(known: ModelTables, designs: Designs, chip: Chip) -> Evaluat
 
 
 def costs_of(known: ModelTables, x: Copies, c: Copies, chip: Chip) -> tuple[Array, Array, dict[str, Array]]:
-    """Energy in pJ and cycles (B,) with charges of plugins, of which the most cycles count; and what charges add to the energy
-    in pJ (B,), by their names."""
+    """Energy in pJ and cycles (B,) with charges of plugins, using the largest cycles; and the energy of each charge in
+    pJ (B,), by name.
+    """
     cycles = x.cycles
     for charge in known.strangers:
         cycles = np.maximum(cycles, charged(charge, "cycles", chip_counts(x, c, x.cycles), chip))
@@ -130,7 +131,7 @@ def _cell(lay: Any, x: Copies, c: Copies, ranks: Sequence[Any], t: int, s: int) 
 
 
 def _tile_ranks(ranks: Sequence[Any], t: int, s: int) -> TileRanks | None:
-    """The ranks of a tile of all designs, one after the other; None: no design has any."""
+    """The ranks of a tile for all designs, one after the other; None: no design has ranks there."""
     place, units, counts = (np.concatenate(parts) for parts in zip(*(one[t, s] for one in ranks), strict=True))
     if not len(place):
         return None
@@ -142,7 +143,7 @@ def _tile_ranks(ranks: Sequence[Any], t: int, s: int) -> TileRanks | None:
 
 
 def chip_counts(x: Copies, c: Copies, cycles: Array) -> ChipCounts:
-    """Counts of all instances together, with all filters, of designs that take so many cycles (B,)."""
+    """Counts over all instances together, with all filters, of designs taking `cycles` (B,)."""
     active = x.active
     return ChipCounts(
         read=c.read * active, filled=c.fill * active, updated=c.update * active,
@@ -155,7 +156,7 @@ def chip_counts(x: Copies, c: Copies, cycles: Array) -> ChipCounts:
 def with_charges(
     known: ModelTables, designs: Designs, chip: Chip, energy: Array, cycles: Array, reasons: Array
 ) -> None:
-    """Adds charges of plugins to energy in pJ and cycles (B,), in place."""
+    """Add charges of plugins to energy in pJ and cycles (B,), in place."""
     rows = np.flatnonzero(reasons == 0)
     if not rows.size:
         return

@@ -1,4 +1,4 @@
-"""Batches of designs through the chain of `inner`: tables are filled in between, and details told."""
+"""Evaluate batches of designs through the chain of `inner`, filling tables in between, and report details."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from .occupancy.lookup import distinct
 from .prepared import COLUMNS, ModelTables
 
 PLACES = 1 << 15
-"""Of empty tables."""
+"""Places in empty tables."""
 REQUESTS = 1 << 12
-"""Rows that tables are asked for at once."""
+"""Largest number of rows requested at once."""
 FIGURES = 1 << 16
-"""Numbers that empty tables have room for."""
+"""Room for numbers in empty tables."""
 KEPT = 8 << 20
-"""Numbers in tables, at most, before they start afresh."""
+"""Largest number of figures kept before the tables are emptied."""
 NONE = 2
-"""State of what is no design (`inner/chain.py`)."""
+"""State of columns describing no design (`inner/chain.py`)."""
 ARGUMENTS = 256
-"""Of one row, at most."""
+"""Largest number of arguments of one row."""
 
 
 class Chain:
-    """The chain for one problem on one chip. One batch at a time; others wait."""
+    """The chain for one problem on one chip. A lock admits one batch at a time."""
 
     def __init__(self, known: ModelTables, chip: Chip, slots: int) -> None:
-        """`slots`: formats that a genome names for each tensor."""
+        """`slots`: formats per tensor in a genome."""
         self.known, self.chip, self.slots, self.lock = known, chip, slots, Lock()
         self.facts = facts_of(known, chip, slots)
         self.design, self.every, self.timed = room_for(self.facts, len(known.layout.problem.places))
@@ -73,7 +73,9 @@ class Chain:
         return energy, cycles, reasons.view(np.uint64)
 
     def wholly(self, designs: Designs) -> Iterator[int]:
-        """Each design in turn, with all links in the records, whatever reasons are against it."""
+        """Evaluate each design in turn through all links, even if invalid, and yield its index; the records hold the
+        details.
+        """
         columns, records = self._columns(designs), (self.facts, self.tables, self.design, self.every, self.timed)
         with self.lock:
             for b in range(len(designs)):
@@ -97,7 +99,7 @@ class Chain:
         return [np.ascontiguousarray(column, dtype=kind) for column, kind in kinds]
 
     def _asked(self, evaluate: Callable[[], None], done: Callable[[], Any]) -> None:
-        """Evaluates, and fills the tables in between, until nothing is lacking."""
+        """Evaluate repeatedly, filling the tables in between, until no figure is missing."""
         tables = self.tables
         if tables.used > KEPT:
             self._empty_tables()
@@ -124,7 +126,7 @@ class Chain:
             tables.data = np.concatenate([np.asarray(tables.data), np.zeros(len(tables.data))])
 
     def _fill(self) -> None:
-        """Makes the figures that tables are asked for."""
+        """Compute all requested figures."""
         tables, rows = self.tables, self.tables.rows
         if not rows:
             return
@@ -146,7 +148,7 @@ class Chain:
         functions.enter_figures(tables, starts)
 
     def _figures(self, table: int, columns: Array) -> Array:
-        """(figures, n) or (n,) of a table for arguments (k, n)."""
+        """(figures, n) or (n,) figures of a table for arguments (k, n)."""
         known, lay = self.known, self.known.layout
         t, kind = divmod(table, functions.KINDS)
         if t == lay.T:
@@ -182,7 +184,7 @@ class Chain:
         return found
 
     def _shares(self, columns: Array) -> Array:
-        """What plugins say of the shares that are empty, each candidate for a filter at once."""
+        """Shares removed by plugins' mechanisms, evaluated per filter and candidate."""
         found = np.empty(columns.shape[1])
         for i, candidate in sorted({(int(i), int(m)) for i, m in columns[:2].T}):
             action: Action = self.actions[i]
@@ -198,7 +200,7 @@ def _no_design(b: int) -> ValueError:
 
 
 def chains_of(known: ModelTables, designs: Designs, chip: Chip) -> Iterator[tuple[Chain, Designs, Any]]:
-    """Chains with their designs, and the places of these in the batch: all of them or, if `chip` has a batch axis, one each."""
+    """Chains with their designs and rows of the batch: a single chain or, with a batch axis of `chip`, one per design."""
     slots = designs.columns["formats"].shape[1]
     if chip.batch is not None:
         for b in range(len(designs)):
@@ -212,7 +214,7 @@ def chains_of(known: ModelTables, designs: Designs, chip: Chip) -> Iterator[tupl
 
 
 def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
-    """A batch; `chip` with a batch axis has the chip of every design."""
+    """Evaluation of a batch; with a batch axis of `chip`, each design has its own chip."""
     if detail:
         from .details import evaluated_whole
 

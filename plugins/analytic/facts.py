@@ -1,4 +1,4 @@
-"""The facts of a problem, a model and a chip as `inner/facts.py` describes them, and room for one design."""
+"""Build the constants of a problem, a model and a chip (`inner/facts.py`), and records for one design."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PRICED = (
     "read", "write", "gated_read", "gated_update", "skipped_read", "skipped_update", "metadata_read", "metadata_write",
     "gated_metadata_read", "gated_metadata_update", "skipped_metadata_read", "skipped_metadata_update",
 )  # fmt: skip
-"""Rows of `Facts.price_pj`."""
+"""Actions of `Facts.price_pj`, row by row."""
 TERMS = 2
-"""Dimensions that move along a rank, at most."""
+"""Largest number of dimensions moving along a rank."""
 
 
 def facts_of(known: ModelTables, chip: Chip, slots: int) -> Any:
-    """`slots`: formats that a genome names for each tensor."""
+    """Constants for the compiled chain. `slots`: formats per tensor in a genome."""
     facts = functions.Facts()
     for part in (_problem, _options, _formats, _actions, _bits, _chip, _waiting):
         for name, value in part(known, chip).items():
@@ -42,7 +42,7 @@ def facts_of(known: ModelTables, chip: Chip, slots: int) -> Any:
 
 
 def _array(value: Any, kind: str) -> Array:
-    """In one piece."""
+    """Contiguous array of doubles or whole numbers."""
     return np.array(value, dtype=np.float64 if kind.startswith("Real") else np.int64, order="C")
 
 
@@ -51,7 +51,7 @@ def _or(level: int | None) -> int:
 
 
 def _table(rows: Iterable[Iterable[Any]], width: int, fill: Any, kind: Any = np.int64) -> Array:
-    """(n, width) of shorter rows."""
+    """(n, width) array of rows, padded with `fill`."""
     lists = [list(row) for row in rows]
     found = np.full((len(lists), max(width, 1)), fill, dtype=kind)
     for row, values in zip(found, lists, strict=True):
@@ -123,7 +123,9 @@ def _formats(known: ModelTables, chip: Chip) -> dict[str, Any]:
 
 
 def actions_of(known: ModelTables) -> list[Action]:
-    """Filters at storage, those at inner places first; then what the compute unit does, if there is a place for it."""
+    """Filters at storage, from inner to outer places; then the compute unit's action, if the problem has a place for
+    it.
+    """
     places = known.places
     at_storage = [action for action in places.actions if action.place.storage is not None]
     unit = [] if places.compute is None else [places.compute]
@@ -176,7 +178,7 @@ def _list(values: Iterable[Any]) -> Array:
 
 
 def _speaks(mechanism: Mechanism) -> bool:
-    """Whether a plugin says itself what it removes."""
+    """Whether a plugin overrides the share removed by the mechanism."""
     return type(mechanism).eliminated is not Mechanism.eliminated
 
 
@@ -237,7 +239,9 @@ def _waiting(known: ModelTables, chip: Chip) -> dict[str, Any]:
 
 
 def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
-    """Records of one design, and of the counts with all filters and with those that save time. `places`: of mechanisms."""
+    """Records of one design, of the counts with all filters, and of the counts with the filters saving time. `places`:
+    number of places of mechanisms.
+    """
     D, T, S, L, O = facts.D, facts.T, facts.S, facts.L, facts.T - 1
     P, R, F, A = L * D + 1, max(D, 1) + 1, max(1, facts.filters) + 1, max(1, places)
     sizes = {

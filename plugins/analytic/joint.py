@@ -1,4 +1,4 @@
-"""What tensors of actual data hold at the same computes (section 7.5): counted, where others are taken as independent."""
+"""Joint nonzeros of tensors of actual data (section 7.5): counted, where other tensors are taken as independent."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .layout import Layout
 
 @attrs.frozen(eq=False)
 class JointNonzeros:
-    """Of two or more tensors of actual data."""
+    """Counts over two or more tensors of actual data."""
 
     layout: Layout
     tensors: frozenset[int]
     shares: dict[frozenset[int], float] = attrs.field(factory=dict)
 
     def share(self, tensors: Collection[int]) -> float:
-        """Of all computes, those at which each of these tensors holds a nonzero."""
+        """Share of all computes with a nonzero in each of these tensors."""
         key = frozenset(tensors) & self.tensors
         if key not in self.shares:
             arrays = [self._over_loops(t) for t in sorted(key)]
@@ -32,7 +32,7 @@ class JointNonzeros:
         return self.shares[key]
 
     def _over_loops(self, t: int) -> tuple[Array, list[int]]:
-        """The tensor by the loops that move it, and these."""
+        """The tensor as an array over the dimensions moving it, and the list of these dimensions."""
         lay = self.layout
         words = lay.occupancies[t].draw(np.random.default_rng(0)).astype(np.float64)
         axes, positions = list[int](), list[Array]()

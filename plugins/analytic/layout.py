@@ -1,4 +1,4 @@
-"""What the model needs to know of a problem before it sees a design: plain tuples and small arrays, made once."""
+"""Layout of a problem for the model: plain tuples and small arrays, computed once, before any design."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layout:
     remainders: bool = False
     """Whether loops end with the data (docs/model.md, `remainders`)."""
     words_alone: bool = False
-    """Whether padding of operands does not move, nor what none of their windows takes."""
+    """Whether padding of operands and holes between windows do not move (docs/model.md, `holes`)."""
 
     def __attrs_post_init__(self) -> None:
         problem = self.problem
@@ -42,11 +42,11 @@ class Layout:
         """Per tensor, per rank: (dimension, coefficient) terms."""
         self.relevant = np.array([[dim in tensor.dims for dim in self.dims] for tensor in self.tensors], dtype=bool)
         self.windowed = [any(len(rank) > 1 for rank in ranks) for ranks in self.ranks]
-        """Tensors with sliding windows: a rank that two dimensions move."""
+        """Tensors with sliding windows: two dimensions move along a rank."""
         self.holes = [any(c > 1 for rank in ranks for _, c in rank) for ranks in self.ranks]
         given = problem.loops.sizes if self.remainders else problem.sizes
         self.ends = np.array([given[d] for d in self.dims], dtype=np.float64)
-        """(D,) positions that there are; `sizes` are what bounds of loops multiply to."""
+        """(D,) positions with data; loop bounds multiply to `sizes`."""
         self.ragged = bool((self.ends < self.sizes).any())
         self.output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
         self.operands = [i for i in range(self.T) if i != self.output]
@@ -78,7 +78,7 @@ class Layout:
 
     @cached_property
     def stored(self) -> Array:
-        """(T, S) bool: whether the level keeps the tensor; its outermost one keeps the whole of it."""
+        """(T, S) bool: whether the level stores the tensor; the tensor's outermost level stores the whole of it."""
         kept = np.array([[self.problem.stores(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
         for t in range(self.T):
             if not kept[t, self.problem.homes[t]]:
@@ -91,33 +91,33 @@ class Layout:
 
     @cached_property
     def streamed(self) -> Array:
-        """(T, S) bool: words of the tensor are written and read at the level on their way in."""
+        """(T, S) bool: words of the tensor are written and read at the level while passing inwards."""
         return np.array([[self.problem.streams(t, s) for s in range(self.S)] for t in range(self.T)], dtype=bool)
 
     @cached_property
     def linked(self) -> list[bool]:
-        """By tensor: compute units hand its words on to their neighbours."""
+        """Per tensor: whether compute units pass words on to their neighbours (4.6)."""
         return [self.problem.links(t) for t in range(self.T)]
 
     @cached_property
     def handled(self) -> Array:
-        """(T, S) bool: the level keeps the tensor, or words stream through."""
+        """(T, S) bool: the level stores the tensor, or its words stream through."""
         return self.stored | self.streamed
 
     def spans(self, t: int, s: int) -> int:
-        """The level whose tile is what level s has of the tensor: 0, the whole of it, where it resides."""
+        """Level defining the tile held by level s: s, or 0 for the whole tensor at the home of a resident tensor."""
         return 0 if s == self.problem.homes[t] else s
 
     def parent(self, t: int, s: int) -> int | None:
-        """The next outer level that stores the tensor."""
+        """Next outer level storing the tensor, or None."""
         return next((i for i in range(s - 1, -1, -1) if self.stored[t, i]), None)
 
     def child(self, t: int, s: int) -> int | None:
-        """The next inner level that stores the tensor; None: the compute unit."""
+        """Next inner level storing the tensor; None: the compute unit."""
         return next((i for i in range(s + 1, self.S) if self.stored[t, i]), None)
 
     def holder(self, t: int, s: int) -> int:
-        """The level that hands the tensor over at level s: s itself or, where the tensor passes by, the next outer one."""
+        """Level delivering the tensor at level s: s itself or, for a bypassed tensor, the next outer level storing it."""
         return next(i for i in range(s, -1, -1) if self.stored[t, i])
 
     def innermost(self, t: int) -> int:
@@ -125,7 +125,7 @@ class Layout:
 
     @cached_property
     def next_stored(self) -> Array:
-        """(T, S + 1) by level: that level or the next inner one that stores the tensor; S: none does."""
+        """(T, S + 1) by level: this level or the next inner level storing the tensor; S: none."""
         found = np.full((self.T, self.S + 1), self.S, dtype=np.int64)
         for s in range(self.S - 1, -1, -1):
             found[:, s] = np.where(self.stored[:, s], s, found[:, s + 1])
@@ -133,16 +133,18 @@ class Layout:
 
     @cached_property
     def visited(self) -> Array:
-        """(2, T) of a tensor's box, the share that loops which end with the data visit; and that of `cut` ranks."""
+        """(2, T) share of a tensor's box visited by loops ending with the data: over all ranks, and over `cut` ranks."""
         return np.array([np.where(cut, self.ends / self.sizes, 1.0).prod(axis=1) for cut in (self.relevant, self.cut)])
 
     def turns(self, extents: Array) -> Array:
-        """(D, n) turns of the loops around tiles with these extents: those that begin before the end of the data."""
+        """(D, n) turns, beginning before the end of the data, of the loops around tiles with these extents."""
         return np.ceil(self.ends[:, None] / extents)
 
     @cached_property
     def gaps(self) -> list[list[Array | None]]:
-        """Per tensor and rank, (positions,) bool: the words among them (`Tensor.words`); None: all are, as in an output."""
+        """Per tensor and rank, (positions,) bool: whether a position holds a word (`Tensor.words`); None: all do, as in
+        an output.
+        """
         found = []
         for t, tensor in enumerate(self.tensors):
             ranks = () if tensor.output else tensor.words(self.problem.sizes)
@@ -156,7 +158,7 @@ class Layout:
         return found
 
     def _complicated(self, t: int, r: int) -> bool:
-        """Whether the words of a padded rank are counted tile by tile: it has windows, strides or padding."""
+        """Whether words of a padded rank are counted tile by tile, because of windows, strides or padding."""
         rank = self.ranks[t][r]
         if not any(self.ends[d] < self.sizes[d] for d, _ in rank):
             return False
@@ -166,7 +168,7 @@ class Layout:
 
     @cached_property
     def cut(self) -> Array:
-        """(T, D) bool: of the words along the dimension, those that there are are its share of the padded size."""
+        """(T, D) bool: words along the dimension scale with the dimension's share of the padded size."""
         found = self.relevant.copy()
         for t in self.operands if self.ragged and self.words_alone else ():
             for r, rank in enumerate(self.ranks[t]):
@@ -176,7 +178,7 @@ class Layout:
 
     @cached_property
     def word_share(self) -> list[float]:
-        """Per tensor, the share of its box that are words, without what padded dimensions add."""
+        """Per tensor, the share of words in its box, without padded dimensions."""
         ends = dict(zip(self.dims, map(int, self.ends), strict=True))
         ranks = [() if tensor.output else tensor.words(ends) for tensor in self.tensors]
         return [math.prod(float(r.mean()) for r in of_one if not r.all()) for of_one in ranks]
@@ -188,23 +190,25 @@ class Layout:
 
     @cached_property
     def alike(self) -> dict[int, tuple[int, ...]]:
-        """By operand whose density says so, words in each rank within which tiles hold equally many (`OccupancyMethods`)."""
+        """Words per rank of a block with equally many nonzeros in all tiles, for operands with this property
+        (`OccupancyMethods`).
+        """
         found = {t: getattr(self.occupancies[t], "alike", None) for t in self.operands}
         return {t: words for t, words in found.items() if words is not None}
 
 
 def by_level(figure: Array) -> Array:
-    """(S, 1) of a chip's (S,), or (S, B) as it is: what goes with arrays (.., S, B)."""
+    """(S, 1) from a chip's (S,), for arithmetic with arrays (.., S, B); (S, B) is returned unchanged."""
     return figure[:, None] if figure.ndim == 1 else figure
 
 
 def limited(figure: Array) -> bool:
-    """Whether a chip's figure is below infinity, for any design."""
+    """Whether a chip's figure is finite for any design."""
     return bool(figure != np.inf) if figure.ndim == 0 else bool((figure != np.inf).any())
 
 
 def decoded_of(layout: Layout, given: Array | None) -> PerTensor | None:
-    """Column `decoded` (T, B) by the levels that store the tensors; None if all are compressed at all levels, or at none."""
+    """Column `decoded` (T, B), moved inwards to levels storing the tensors; None if no tensor is decoded."""
     if given is None or not (given < layout.S).any():
         return None
     return np.take_along_axis(layout.next_stored, given.astype(np.int64), axis=1)

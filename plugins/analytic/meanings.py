@@ -1,4 +1,4 @@
-"""What the reasons of the analytic model mean, for reports."""
+"""Meanings of the analytic model's reasons, for reports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MEANINGS = {
     "metadata-capacity": "holds too little metadata",
     "operand-probability": 'Timeloop stops with "illegal operand probability" (Q9)',
 }
-"""By what stands before the colon of a reason."""
+"""Meaning by the part of a reason before the colon."""
 
 
 def meaning_of(reason: str) -> str:
-    """Of a reason by name, such as `capacity:GLB`."""
+    """Meaning of a reason by name, for example `capacity:GLB`."""
     return MEANINGS[reason.partition(":")[0]]

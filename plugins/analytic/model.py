@@ -1,4 +1,6 @@
-"""The analytical cost model: designs in, energy, cycles and reasons out. `inner` has its chain, `evaluation` fills tables."""
+"""The analytical cost model: designs in, energy, cycles and reasons out. `inner` holds the chain; `evaluation` fills
+the tables.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class AnalyticModel(CostModel):
-    """Agrees with TimeloopV2 (Sparseloop) number for number where that is sound; `quirks = "timeloop-v3"` everywhere."""
+    """Agrees with TimeloopV2 (Sparseloop) number for number, except for Timeloop's defects; with `quirks =
+    "timeloop-v3"`, everywhere.
+    """
 
     type_name: ClassVar[str] = "analytic"
     needs: ClassVar[tuple[str, ...]] = COLUMNS
@@ -43,7 +47,7 @@ class AnalyticModel(CostModel):
     quirks: str | tuple[str, ...] = attrs.field(default="none")
     """"none", "timeloop-v3", or a list of quirk names."""
     charges: tuple[Charge, ...] = attrs.field(default=(), eq=frozenset)
-    """What hardware pays for beyond Timeloop's formulas, by name or as tables, in any order; each kind of charge once."""
+    """Hardware costs beyond Timeloop's formulas, by name or as tables, in any order; each kind of charge once."""
 
     @quirks.validator
     def _known(self, _: Any, value: Any) -> None:
@@ -64,7 +68,7 @@ class AnalyticModel(CostModel):
     def evaluate(
         self, designs: Designs, problem: Problem, detail: bool = False, chip: Chip | None = None
     ) -> Evaluation:
-        """`chip`: in place of the problem's; with a batch axis, the chip of every design."""
+        """Evaluation of a batch. `chip` replaces the problem's chip; with a batch axis, each design has its own chip."""
         chip = problem.chip if chip is None else chip
         return evaluated(self._prepared(problem), designs, chip, detail)
 
@@ -75,8 +79,10 @@ class AnalyticModel(CostModel):
         return copies_of(problem, ChargeOptions.of(self.charges))
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound,
-        and where lanes are dealt out (7.4), neighbours hand words on (4.6), or several tensors are actual data (7.5)."""
+        """Pairs of energy and cycles: every design of the problem is at or above at least one pair in both (see
+        `bound`). None with quirks (no bound covers the defects), with dealt lanes (7.4), with link transfers (4.6), or
+        with several tensors of actual data (7.5).
+        """
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
 
@@ -89,7 +95,9 @@ class AnalyticModel(CostModel):
         return classes_of(found, self._charged(problem, *found.by_class()))
 
     def outlook(self, problem: Problem) -> Outlook | None:
-        """None as in `lower_bound`, and without the charge `remainders`: then what is laid out is all that counts."""
+        """Bounds for other padded sizes. None as in `lower_bound`, and without the charge `remainders`, since padded
+        positions then cost as much as data.
+        """
         from .outlook import OtherSizes
 
         known, options = self._prepared(problem), self._prepared(problem).options
@@ -116,7 +124,7 @@ class AnalyticModel(CostModel):
         )
 
     def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:
-        """Rows of a bound (n,) with the least that charges add."""
+        """Rows of a bound (n,), increased by the minimum cost of charges."""
         known = self._prepared(problem)
         strangers, cycles = known.strangers, np.floor(cycles)
         cycles = np.maximum(cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))

@@ -1,8 +1,8 @@
-"""What designs may cost if dimensions have other sizes than given, larger ones: the bound (`bound`) of outer tiles alone.
+"""Bounds for larger, padded sizes of dimensions: the bound (`bound`) of outer tiles alone.
 
-A size in whose place a larger one stands has the words and computes that it had (`remainders`), but other tiles: extents that
-divide the larger one. So all tiles of many sizes are one grid, of which each size has a part, and what fan-outs hold is
-counted size by size. Inner tiles and hierarchies of ranks are not looked at: tens of milliseconds in place of the bound's.
+A padded size keeps its words and computes (`remainders`), but has other tiles: extents dividing the larger size. So all
+tiles of many sizes form one grid, each size has a part of this grid, and usable fan-outs are counted size by size.
+Inner tiles and hierarchies of ranks are ignored: the result takes tens of milliseconds, much less than the bound.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .bound_tiles import OuterTiles, TileGrid
 from .occupancy.lookup import distinct
 
 MOST_TILES = 1 << 16
-"""Of all sizes that are compared: this bounds the time."""
+"""Limit of tiles over all compared sizes, to bound the time."""
 PRICED = 128
-"""Classes of each size that are looked at: those in which the outermost level moves the fewest nonzeros."""
+"""Classes examined per size: the classes with the fewest nonzeros moved by the outermost level."""
 
 
 class OtherSizes(LowerBound):
-    """Of a problem with the largest sizes that are asked about."""
+    """Bounds of a problem with the largest of the compared sizes."""
 
     def prove(self) -> None:
-        """Nothing: each question has classes of its own."""
+        """Do nothing: each query has its own classes."""
 
     def _taken(self, t: int, splits: Array | None) -> Array:
-        """By compute: the units of other sizes do not divide those of the tensor."""
+        """Share of words per compute: the units of other sizes do not divide the tensor's dimensions."""
         return super()._taken(t, None)
 
     def least(self) -> tuple[Array, Array]:
-        """Pairs (n,) if every word moved once and all fan-outs were full."""
+        """Pairs (n,) with every word moved once and all fan-outs full."""
         limits = [(m.storage, float(m.limit)) for m in self.layout.problem.mapping_levels if m.spatial]
         every = [math.prod(limit for storage, limit in limits if storage < s) for s in range(self.layout.S + 1)]
         *self.instances, self.units = every
@@ -45,7 +45,7 @@ class OtherSizes(LowerBound):
         return self._pairs(*self._traffic())
 
     def of(self, layouts: Sequence[Mapping[str, int]]) -> list[tuple[Array, Array]] | None:
-        """For each way to lay the dimensions out, pairs of pJ and cycles (n,) near the least of its designs; None: not known."""
+        """Per layout of the dimensions, pairs of pJ and cycles (n,) near the minimum of its designs; None: unknown."""
         some = self._classes(layouts)
         if some is None:
             return None
@@ -56,7 +56,7 @@ class OtherSizes(LowerBound):
         return found
 
     def _traffic(self) -> tuple[Array, Array, Array]:
-        """By class: pJ, cycles, and cycles in which the levels inside wait."""
+        """By class: pJ, cycles, and cycles during which inner levels wait."""
         self.links = LeastLinks(self.words, self.accesses, self.inside, self.instances)
         energy, cycles, waiting = self.leaving()
         for s in range(1, self.layout.S - 1):
@@ -73,7 +73,7 @@ class OtherSizes(LowerBound):
         return pj.ravel(), steps.ravel()
 
     def _classes(self, layouts: Sequence[Mapping[str, int]]) -> list[Array] | None:
-        """Makes `outer` the classes that are looked at, and says which of them each way has, (n,) bool."""
+        """Set `outer` to the examined classes, and return the classes (n,) bool of each layout."""
         lay = self.layout
         within = [[divisors(sizes[dim]) for sizes in layouts] for dim in lay.dims]
         options = [distinct(np.concatenate(some)).astype(np.float64) for some in within]

@@ -1,4 +1,4 @@
-"""One problem as the model sees it: its layout, formats, mechanisms and tables."""
+"""One problem prepared for the model: layout, formats, mechanisms and tables."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("bounds", "order", "formats", "mechanisms")
-"""Columns of designs that the model needs."""
+"""Columns of designs required by the model."""
 
 
 @attrs.frozen(eq=False)
 class ModelTables:
-    """One problem as the model with its quirks and charges sees it."""
+    """One problem prepared for a model with its quirks and charges."""
 
     layout: Layout
     quirks: frozenset[str]
     options: ChargeOptions
     strangers: tuple[Charge, ...]
-    """Charges of plugins, in the order of their names."""
+    """Charges of plugins, sorted by name."""
     formats: FormatTables
     places: PlaceTables
     tables: Sequence[TensorTables]
     """Per tensor, shared by all problems with the same tensor and formats."""
     copies: Array | None
-    """(T, S) tiles of a tensor that a level must have room for; None: one of each."""
+    """(T, S) tiles of a tensor with reserved room in a level; None: one of each."""
 
     joint: JointNonzeros | None
-    """What tensors of actual data have in common, if there are several."""
+    """Joint nonzeros of tensors of actual data, if there are several."""
     reasons: Reasons
     chains: list[Chain] = attrs.field(factory=list)
-    """The chain for the chip that came last, if there is any."""
+    """The chain for the most recent chip, if any."""
 
     def held(self, largest: PerTile) -> PerLevel:
-        """(S, B) what a level must have room for, of what the tile of each tensor has at most."""
+        """(S, B) room required in a level for the largest tile of each tensor, including copies."""
         return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
 
     @classmethod
@@ -73,7 +73,7 @@ class ModelTables:
 
 
 def joint_of(layout: Layout) -> JointNonzeros | None:
-    """None: there are not two tensors of actual data, or other than two operands."""
+    """Joint nonzeros; None with fewer than two tensors of actual data or other than two operands."""
     actual = frozenset(t for t in range(layout.T) if layout.occupancies[t].actual)
     if len(actual) < 2 or len(layout.operands) != 2:
         return None
@@ -83,5 +83,5 @@ def joint_of(layout: Layout) -> JointNonzeros | None:
 
 
 def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:
-    """(T, S) tiles of a tensor that a level must have room for (docs/model.md, `overlap`); None: one of each."""
+    """(T, S) tiles of a tensor with reserved room in a level (docs/model.md, `overlap`); None: one of each."""
     return problem.buffers.T.astype(np.float64) if options.overlap else None

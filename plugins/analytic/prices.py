@@ -1,4 +1,4 @@
-"""Energies of accesses, wires to children and leakage on a chip: what the chain, its bound and the compiled model read."""
+"""Energies of accesses, wires to children and leakage on a chip, for the chain, its bound and the compiled model."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from sparsemap.problem.chip import Chip
 from .layout import by_level
 
 PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
-"""Actions of the model that cost what another one does on a chip."""
+"""Actions of the model priced as another action of a chip."""
 NS = 1e9
 
 
 def price(chip: Chip, action: str) -> Array:
-    """(S, 1) or (S, B) pJ of one access, by the model's name of its action."""
+    """(S, 1) or (S, B) pJ of one access, by the model's action name."""
     return by_level(chip.energy_pj[PRICES.get(action, action)])
 
 
 def gated_extra(chip: Chip, action: str) -> Array:
-    """(S, 1) or (S, B) pJ of a gated access above its own price."""
+    """(S, 1) or (S, B) pJ of a gated access above its listed price."""
     return np.maximum(0.0, chip.gated_residual * price(chip, action) - price(chip, f"gated_{action}"))
 
 
 def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
-    """() or (B,): all memories leak as long as a design runs, those that it has no use for less where they can be switched
-    off (docs/model.md, `leakage`). `used`: instances (S, B), or at each level so many."""
+    """() or (B,) pJ leaked per cycle by all memories; with power gating, unused instances leak less (docs/model.md,
+    `leakage`). `used`: instances in use, (S, B) or one number for every level.
+    """
     count, every = np.broadcast_to(used, (len(chip), *np.shape(used)[1:])), chip.instances[:-1]
     awake = [
         own if np.all(share == 1.0) else here + (own - here) * share
@@ -37,7 +38,7 @@ def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
 
 
 def tree_sides(chip: Chip) -> list[Array]:
-    """Per level, the side in mm of the square over all children of one instance, () or (B,)."""
+    """Per level, the side in mm of the square over all children of one instance; () or (B,)."""
     below, sides = chip.mac_area_mm2, []
     for s in reversed(range(len(chip))):
         sides.append(np.sqrt(chip.fanout[s] * below))
@@ -46,7 +47,7 @@ def tree_sides(chip: Chip) -> list[Array]:
 
 
 def length_mm(copies: PerDesign, leaves: Array | int, side: Array | float) -> PerDesign:
-    """Wires of an H-tree from its root to so many of the leaves, spread evenly."""
+    """Wire length in mm of an H-tree from the root to `copies` of the leaves, spread evenly."""
     copies = np.minimum(copies, leaves)
     root = np.sqrt(copies)
     return side * (1.5 * (root - 1.0) + root - copies / np.sqrt(leaves))

@@ -1,4 +1,4 @@
-"""Defects of Timeloop that the analytic model reproduces when it is asked to."""
+"""Defects of Timeloop, reproduced by the analytic model on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUIRKS = {
     "window-positions": "sliding windows: metadata of every position of overlapping windows, not of every word",
     "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }
-"""They are fixed by default; `quirks` brings them back."""
+"""Fixed by default; `quirks` restores them."""
 QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills", "lane-shares"}}
 
 

@@ -1,4 +1,4 @@
-"""What a model knows of the formats that genes choose from, and which of them go together (section 6.1)."""
+"""Properties of the candidate formats, and their valid orders (section 6.1)."""
 
 from __future__ import annotations
 
@@ -19,37 +19,41 @@ from .occupancy import AskedFormat
 
 @attrs.frozen(eq=False, slots=False)
 class FormatTables:
-    """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
+    """Flags and numbers of the candidate formats (F,), indexed by the genome's format slots: which slot strings are
+    valid, and which compress.
+    """
 
     formats: tuple[Format, ...]
     beyond: int
-    """Index into `formats` of the format of ranks further out than the last slot."""
+    """Index into `formats` of the format for ranks beyond the last slot."""
     compressed: Array
-    """(F,) bool, as are .."""
+    """(F,) bool, as `padded` and `anywhere`."""
     padded: Array
     anywhere: Array
-    """.. and whether the order of ranks allows the format below any other."""
+    """Whether the format may lie below any other format."""
     block: Array
     """(F,) positions stored together."""
     linked: Array
-    """(F,) bool: positions lead to the rank below by payload that has bits."""
+    """(F,) bool: payload with bits leads from positions to the rank below."""
     offsets: Array
-    """(F,) bool: with offsets in its code .."""
+    """(F,) bool: the code contains offsets."""
     needs_ends: Array
-    """.. and with fibers that only such offsets end."""
+    """(F,) bool: only offsets of the rank above end the fibers."""
     flattened: Array
-    """(F,) bool: the rank is part of the one inside."""
+    """(F,) bool: the rank is merged into the rank inside."""
     asked: tuple[AskedFormat, ...]
-    """What tables are asked for: every format, and below ranks that have told so much what makes a difference to it."""
+    """Distinct queries to tables: every format with the knowledge from the rank above, where this makes a difference.
+    """
     row: Array
-    """(`OUTER`, F) index into these."""
+    """(`OUTER`, F) index into `asked`."""
     every_fiber: bool
-    """Whether formats are asked for their code; then fibers that hold nothing are counted where they are there."""
+    """Whether units follow the formats' codes; then empty fibers count wherever the code stores them."""
 
     @classmethod
     def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
-        """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there. Problems with the same
-        candidates share it."""
+        """Tables of a problem, shared by problems with the same candidates. `run_lengths`: count metadata as written by
+        an encoder, for every stored fiber.
+        """
         candidates, beyond = problem.candidates("format"), problem.candidates("beyond-format")
         formats: tuple[Format, ...] = (*candidates, *beyond)
         if run_lengths:
@@ -75,17 +79,17 @@ class FormatTables:
 
     @cached_property
     def own_offsets(self) -> Array:
-        """(F,) bool: the payload is that of `RankList.pointed`, whatever its rank is."""
+        """(F,) bool: payload is always counted as offsets (`rank_pointed`)."""
         return self.offsets & self.every_fiber
 
     @cached_property
     def of_one_word(self) -> Array:
-        """(F,) bool: a tile of one word has metadata as well."""
+        """(F,) bool: even a one-word tile has metadata."""
         return np.array([f.of_one_word for f in self.formats], dtype=bool)
 
     @cached_property
     def group(self) -> Array:
-        """(F,) positions that a code lists together."""
+        """(F,) positions listed together by a code."""
         return np.array([float(f.group) for f in self.formats]) if self.every_fiber else np.ones(len(self.formats))
 
     @cached_property
@@ -95,7 +99,7 @@ class FormatTables:
 
 
 OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=True))
-"""What the rank above may have told: 1 for `filled`, and 2 for `ends`."""
+"""Knowledge from the rank above: index 1 for `filled`, 2 for `ends`, 3 for both."""
 
 
 def _check_codecs(formats: Iterable[Format], problem: Problem) -> None:
@@ -111,7 +115,7 @@ def _check_codecs(formats: Iterable[Format], problem: Problem) -> None:
 
 
 def _links(form: Format, outer: Outer | None) -> bool:
-    """Whether it has payload with bits."""
+    """Whether the format has payload with bits."""
     fiber = Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)
     shape = fiber.length, fiber.offset_bits
     if outer is not None and hasattr(form, "in_numbers") and form.in_numbers(outer, *shape) is not None:

@@ -1,4 +1,4 @@
-"""What designs that do not fit would need: for messages."""
+"""Resources missing for designs exceeding the hardware, for messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shortfall = tuple[str, float, float, str]
 def needed(
     reasons: Reasons, words: Array, bits: Array, group_products: Array, chip: Chip, found: Array
 ) -> list[list[Shortfall]]:
-    """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""
+    """Per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text for messages."""
     rows: list[tuple[str, Array, Array, Array | int, str]] = []
     below = [*chip.names, reasons.layout.problem.compute_name]
     for group, mapping_level in enumerate(reasons.layout.problem.mapping_levels):
@@ -44,11 +44,11 @@ def needed(
 
 
 def _of(figure: Array | int, design: int) -> Array | int:
-    """A design's own, of (B,), or the figure of all."""
+    """A design's own figure, from (B,), or the common figure."""
     return figure[design] if isinstance(figure, np.ndarray) and figure.ndim else figure
 
 
 def _lacking(name: str, needed: float, available: float, unit_bits: float, what: str) -> Shortfall:
-    """A row for messages; `unit_bits` is 0 for what is counted in loops."""
+    """A row for messages; `unit_bits` is 0 for loops."""
     shown = [format_bits(n * unit_bits) if unit_bits else f"{n:,.0f}" for n in (needed, available)]
     return name, needed, available, f"{name.partition(':')[2]}: needs {shown[0]}{what}, has {shown[1]}"

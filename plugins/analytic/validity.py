@@ -1,4 +1,4 @@
-"""Why a hardware cannot run a design: reasons that name the level or tensor (section 10 of the model)."""
+"""Reasons for invalid designs, by level or tensor (section 10 of the model)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .layout import Layout
 
 @attrs.frozen(eq=False)
 class Reasons:
-    """Bits of the reasons by name."""
+    """Bits of the reasons, by name."""
 
     layout: Layout
     names: tuple[str, ...] = ()
@@ -49,10 +49,10 @@ class Reasons:
         return cls(layout, tuple(names), {name: np.uint64(1) << np.uint64(i) for i, name in enumerate(names)})
 
     def mark(self, found: PerDesign, name: str, failed: PerDesign) -> None:
-        """Adds a reason to the designs that failed, in place."""
+        """Add a reason to the failed designs, in place."""
         found |= np.where(failed, self.bit[name], np.uint64(0))
 
 
 def data_words(chip: Chip, level: int) -> Array:
-    """() or (B,) words of data that one instance holds."""
+    """() or (B,) words of data with room in one instance."""
     return np.floor(chip.capacity_bits[level] / chip.word_bits[level])

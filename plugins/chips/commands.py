@@ -70,12 +70,12 @@ def _amount(units: dict[str, float]) -> Any:
 def design(
     networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, as_json: bool, **given: Any
 ) -> None:
-    """Search one chip for networks: sizes, units, designs.
+    """Search a chip for networks: sizes, units, designs.
 
     HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
-    docs/chips.md). Every chip is worth what all layers cost when they are searched on it; layers choose among
-    the formats and mechanisms that the chip has. Writes the chip as a hardware TOML, a design per layer, and the
-    front of EDP over area. The same command goes on where a stopped one was, and ends with the same result.
+    docs/chips.md). A chip's worth is the cost of all layers searched on the chip; layers choose among the chip's
+    formats and mechanisms. Writes the chip as a hardware TOML, a design per layer, and the front of EDP over area. The
+    same command resumes a stopped search, with the same result.
     """
     from sparsemap.cli import output
     from sparsemap.cli.group import INTERRUPTED
@@ -111,7 +111,7 @@ def design(
 
 @contextmanager
 def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
-    """What is counted, how far that is, and the best score so far, live."""
+    """Live display of a counted task: label, progress, and the best score so far."""
     from sparsemap.cli.progress import bar
 
     with bar(quiet) as update:

@@ -1,4 +1,4 @@
-"""The layers of networks on one chip: their plans, and the search of each of them."""
+"""The layers of networks on a chip: plans, and the search of each layer."""
 
 from __future__ import annotations
 
@@ -32,41 +32,43 @@ from sparsemap.study.plan import Plan, network_of, of_widths, plan_of
 
 T = TypeVar("T")
 CORNERS = 4
-"""Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
+"""Designs of a layer available to a plan during the comparison of chips, least EDP first; at the end, all designs."""
 CHIPS = 16
-"""Chips whose problems are kept, with their tables."""
+"""Most chips with cached problems and tables."""
 SOURCES = 1_000
-"""Problems that are kept to read designs of other chips, without tables."""
+"""Most cached problems of other chips' designs, without tables."""
 FEWEST = 16
-"""Designs that a search without any to start from has at least."""
+"""Fewest designs of a search without starting designs."""
 LEAST = 0.25
-"""Of the designs of a layer, what one that hardly counts gets, or its search with tensors on chip that do not stay there."""
+"""Least share of a layer's designs, for a layer of little cost, or for tensors on chip that the plans do not keep
+there.
+"""
 GIVEN = 2
-"""Designs of a layer that its search takes over from each chip that it starts from."""
+"""Designs of a layer taken over from each starting chip."""
 
 
 @attrs.frozen(kw_only=True)
 class Inner:
-    """How the layers are searched on every chip, as plain data."""
+    """Settings of the layer searches on every chip, as plain data."""
 
     networks: tuple[str, ...]
     """Names or TOML files."""
     budget: int
     """Designs per distinct layer."""
     seed: int
-    """Of every search."""
+    """Seed of every search."""
     objective: Any
-    """What each layer minimises."""
+    """Objective of each layer."""
     aim: Any = "edp"
-    """What is minimised of the chip."""
+    """Objective of the chip."""
     fuse: bool = True
-    """Whether tensors between layers may stay on chip: a plan of each network, or its layers one by one."""
+    """Whether tensors between layers may stay on chip, by a plan of each network; otherwise layers are independent."""
     space: Any = None
-    """Of the designs of a layer; absent: that of the hardware, or the usual one."""
+    """Space of layer designs; absent: the hardware's space, or the usual space."""
     cost_model: Any = None
-    """Of the designs of a layer; absent: that of the space, or the usual one."""
+    """Cost model of layer designs; absent: the space's cost model, or the usual cost model."""
     searcher: Any = "brief"
-    """Of the designs of a layer."""
+    """Searcher of layer designs."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
 
@@ -75,14 +77,14 @@ class Inner:
         return registry_of(self.plugin_dirs)
 
     def problem(self, node: Node, table: Mapping[str, Any]) -> Problem:
-        """A layer on a chip, with all of its tensors outside."""
+        """A layer on a chip, with all its tensors outside."""
         parts = (self.space, self.objective, self.cost_model)
         return load_problem(node.piece, table, *parts, registry=self.registry)
 
 
 @attrs.frozen(kw_only=True)
 class KnownChip:
-    """A chip whose designs searches start from: its hardware, and by distinct layer some genomes there."""
+    """A chip with starting designs for searches: its hardware, and genomes by distinct layer."""
 
     table: Mapping[str, Any]
     genomes: Sequence[Sequence[Sequence[int]]]
@@ -90,15 +92,17 @@ class KnownChip:
 
 @attrs.frozen(kw_only=True)
 class Weight:
-    """How the designs of a distinct layer are spent while chips are compared."""
+    """Division of a distinct layer's designs during the comparison of chips."""
 
     layer: float
-    """Share of the usual number."""
+    """Share of the usual number of designs."""
     stays: Mapping[str, float]
-    """By tensors that stay on chip, as `P-Z`, how often this layer is run so, of all times."""
+    """Share of the layer's runs by the tensors that stay on chip, as `P-Z`."""
 
     def share(self, kept: Kept) -> float:
-        """What the search with these tensors on chip gets, in parts: it is tried with fewer as well."""
+        """Relative share of the search with the tensors `kept` on chip: `LEAST`, plus the share of runs that keep some
+        of them.
+        """
         return LEAST + math.fsum(
             share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
         )
@@ -111,19 +115,19 @@ def registry_of(plugin_dirs: tuple[str, ...]) -> Registry:
 
 @lru_cache(maxsize=8)
 def network_at(name: str, plugin_dirs: tuple[str, ...]) -> tuple[Network, tuple[Node, ...]]:
-    """A network and its nodes, made once for all chips."""
+    """A network and its nodes, cached for all chips."""
     return network_of(registry_of(plugin_dirs), name)
 
 
 @lru_cache(maxsize=8)
 def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[tuple[Node, int], ...]:
-    """The distinct layers of all networks, each with how often it is run."""
+    """The distinct layers of all networks, each with its number of runs."""
     nodes = [node for name in networks for node in network_at(name, plugin_dirs)[1]]
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
 
 
 def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: Callable[[Node], Problem]) -> Problem:
-    """What is `made` of a layer with the widest words: all layers fit on its chip."""
+    """The problem `made` of a layer with the widest words, so that all layers fit on its chip."""
     return next(iter(of_widths([node for node, _ in layers_of(networks, plugin_dirs)], made).values()))
 
 
@@ -132,28 +136,28 @@ def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: C
 
 @attrs.frozen(slots=False, eq=False)
 class Whole:
-    """One network on a chip: its plan, and how tensors stay there if they may."""
+    """A network on a chip: its plan, and the fused plan for tensors on chip, if allowed."""
 
     plan: Plan
     fused: FusedPlan | None
     running: dict[str, tuple[int, Search]] = attrs.field(factory=dict)
-    """By folder of their cells, the searches so far with their seeds."""
+    """Seeds and searches so far, by folder of the cell."""
 
     @cached_property
     def cells(self) -> dict[str, dict[Kept, Cell]]:
-        """By content of the layers and the tensors that stay, what is searched; the layer by itself first."""
+        """Searched cells by content of the layer and tensors on chip; the layer alone comes first."""
         if self.fused is not None:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
     def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
-        """The best plan with tensors on chip; None if none fits."""
+        """The best plan with tensors on chip; None if no plan fits."""
         assert self.fused is not None
         tables = FusedTables(self.fused, outcomes)
         return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
-        """The tables and plans, as `sparsemap run` writes them."""
+        """Write tables and plans, in the form of `sparsemap run`."""
         mine = [outcomes[cell.folder] for some in self.cells.values() for cell in some.values()]
         if self.fused is None:
             self.plan.result(mine).write(self.plan.folder, overwrite=True)
@@ -164,7 +168,7 @@ class Whole:
 
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
-    """The networks on a chip, each with the folder of its name; those of the last chips are kept."""
+    """The networks on a chip, each with the folder of its name; the last chips are cached."""
     key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
 
     def made() -> tuple[Whole, ...]:
@@ -180,11 +184,11 @@ def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[
 
 
 _LAST: dict[tuple[str, str], tuple[Whole, ...]] = {}
-"""The networks on the chips at hand: several stages ask for them."""
+"""Cache of the networks on recent chips, used by several stages."""
 
 
 def folders_of(networks: Sequence[str]) -> list[str]:
-    """The folder of each network below that of the chip."""
+    """Folder of each network below the chip's folder."""
     names = [Path(name).stem if is_path(name) else name for name in networks]
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
@@ -193,7 +197,7 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 
 
 Found = Mapping[str, Mapping[str, Any]]
-"""By folder of their cells, what searches have found: numbers with some designs (`hull`), and the best genome."""
+"""Search results by folder of the cell: numbers with some designs (`hull`), and the best genome."""
 
 
 def searched(
@@ -206,12 +210,13 @@ def searched(
     weight: Weight | None = None,
     seed: int | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """A distinct layer on a chip, by itself and with tensors on chip, by folder of their cells: each search has an equal
-    part of the budget of all, for most layers end up with tensors on chip, or what `weight` says. It ends at
-    the share `until` of that, but not before the designs that it starts from are evaluated; called again with a larger
-    share it goes on, or does again what another process has done.
+    """Search a distinct layer on a chip, alone and with tensors on chip; results by folder of the cell.
 
-    Searches start from the designs of `near`, and those with tensors on chip from the ones without as well. With a folder
+    The searches share the layer's budget equally, since most layers end up with tensors on chip, or as `weight` says. A
+    search ends at the share `until` of its budget, but not before its starting designs are evaluated. A call with a
+    larger share continues the search, or repeats the work of another process.
+
+    Searches start from the designs of `near`; searches with tensors on chip also from designs without. With a folder,
     results are written there.
     """
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
@@ -250,8 +255,11 @@ def searched(
 
 
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
-    """Genomes of the designs that a layer has on other chips, those of the first with loops that fill what is larger here;
-    none of a chip whose designs have no counterpart here."""
+    """Genomes of a layer's designs on other chips, transferred to this chip.
+
+    Loops of the first chip's designs are extended to fill larger sizes. A chip without transferable designs is left
+    out.
+    """
     found, rng = list[Array](), np.random.default_rng([inner.seed, index])
     for place, chip in enumerate(near):
         if genomes := chip.genomes[index][:GIVEN]:
@@ -264,11 +272,11 @@ def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequenc
 
 
 _THERE: dict[Any, Problem] = {}
-"""Layers on the chips whose designs are taken over: every chip asks for those near it."""
+"""Cache of layers on source chips, needed for every nearby chip."""
 
 
 def _recent(known: dict[Any, T], most: int, key: Any, make: Callable[[], T]) -> T:
-    """The value of a key, made where it is not among those asked for last."""
+    """The cached value of a key, computed if not among the `most` recent keys."""
     found = known.pop(key) if key in known else make()
     known[key] = found
     while len(known) > most:

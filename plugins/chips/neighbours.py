@@ -1,4 +1,4 @@
-"""What each choice of a chip is worth: the chips that differ from it in one, searched from its designs."""
+"""Worth of each choice of a chip: neighbouring chips with a single change, searched from the chip's designs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from .model import ChipModel, Tried, segment_of, source_of, worth_of
 def neighbours_of(
     problem: Problem, tried: Tried, best: Mapping[str, Any], told: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """A row for each change of the best chip: what it makes of EDP and area, and of the layer that would gain most by it.
+    """A row for each change of the best chip: effect on EDP and area, and on the layer with the largest gain.
 
-    The chip itself is searched once more in the same way, so that no other has an advantage; constraints do not count.
+    The chip itself is searched once more in the same way, so that no neighbour has an advantage. Constraints do not
+    count.
     """
     segment, model = segment_of(problem), problem.cost_model
     assert isinstance(model, ChipModel) and tried.reference is not None
@@ -40,7 +41,7 @@ def neighbours_of(
 
 
 def _changes(every: tuple[Gene, ...], genes: Array, best: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Array]]:
-    """Key, value, other value and genes: of sizes the neighbours in their lists, of units in use that they are not there."""
+    """Key, value, other value and genes: neighbouring sizes in their lists, and removal of each unit in use."""
     seen = set()
     for g, gene in enumerate(every):
         value = gene.values[int(genes[g])]

@@ -1,4 +1,4 @@
-"""What `sparsemap design` found: the chip, what it costs, and how that compares."""
+"""Result of `sparsemap design`: the chip, its costs, and comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
 EXECUTED_FILE = "executed.csv"
 FIGURE = "chips"
-"""Name of the figure, written where matplotlib is installed."""
+"""Name of the figure, written if matplotlib is installed."""
 TOTALS = ("energy_pj", "cycles", "seconds")
 
 
@@ -35,23 +35,23 @@ class ChipResult:
 
     networks: tuple[str, ...]
     hardware: Mapping[str, Any]
-    """The chip, with the units that its layers use, as a hardware spec."""
+    """Hardware spec of the chip, with the units in use."""
     final: Mapping[str, Any]
-    """Its totals, area in mm2 and layers, searched again with four times the designs."""
+    """Totals, area in mm2 and layers of the chip, searched again with four times the designs."""
     searched: Mapping[str, Any]
-    """The same as the search of chips saw it."""
+    """Totals, area and layers of the chip during the search of chips."""
     reference: Mapping[str, Any]
-    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for; never worse
-    than `platform`."""
+    """The given hardware with formats and units chosen freely by every layer, at no cost; never worse than `platform`.
+    """
     platform: Mapping[str, Any]
-    """The given hardware with the units that its layers use most, searched as long as the chip; empty: it is not in the
-    space."""
+    """The given hardware with its layers' most used units, searched as long as the chip; empty: outside the space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
+    """The designs on sampled tensors: file, energy and cycles over the claims, or the refusal."""
     neighbours: tuple[Mapping[str, Any], ...]
-    """Chips that differ from it in one choice, if the search was thorough: EDP and area over its own, and of the layer that
-    would gain most."""
+    """Chips with a single change, after a thorough search: EDP and area over the chip's, and the layer with the largest
+    gain.
+    """
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -59,13 +59,13 @@ class ChipResult:
     share: str
     fuse: bool
     folders: tuple[str, ...]
-    """Of the networks, each with its layers as `sparsemap run` writes them."""
+    """Folders of the networks, with layers in the form of `sparsemap run`."""
     budget: int
     layer_budget: int
     seed: int
     searcher: str
     constraints: tuple[str, ...] = ()
-    """Those that were added to the ones of the hardware."""
+    """Constraints added to the hardware's."""
 
     @property
     def edp_js(self) -> float:
@@ -74,17 +74,17 @@ class ChipResult:
 
     @property
     def valid(self) -> list[Mapping[str, Any]]:
-        """The chips whose layers were all searched."""
+        """Valid chips with all layers searched."""
         return [row for row in self.tried if not row["reason"] and "stopped" not in row]
 
     @property
     def stopped(self) -> int:
-        """Chips that were not searched to their end, since they had lost."""
+        """Number of chips stopped early, behind the best."""
         return sum("stopped" in row for row in self.tried)
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
-        """Chips that no other beats in both EDP and area, the smallest first; the best one as its layers were searched again."""
+        """Pareto front of chips in EDP and area, smallest first; the best chip counts with its longer search."""
         found: list[Mapping[str, Any]] = []
         final = {**self.final, "set": sizes(self.searched)}
         for row in sorted([*self.valid, final], key=lambda row: (row["area_mm2"], edp_js(row))):
@@ -93,8 +93,10 @@ class ChipResult:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per distinct layer: its costs on the chip, all times that it runs, and what these are of those that it has on
-        the given hardware with a strategy of its own; with plans one of what is between the layers, so that they add up."""
+        """A row per distinct layer: costs of all its runs on the chip, relative to free choices on the given hardware.
+
+        With plans, a further row holds the costs between layers, so that the rows add up.
+        """
         rows, between = [], [_between(self.final), _between(self.reference)]
         for mine, free in [*zip(self.final["layers"], self.reference["layers"], strict=True), between]:
             row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
@@ -131,7 +133,7 @@ class ChipResult:
         }
 
     def write(self, folder: Path) -> list[Path]:
-        """`chip.toml`, a hardware that is usable at once; `design.json`, `layers.csv`, and the front in `front.csv`."""
+        """Write `chip.toml`, a usable hardware; `design.json`, `layers.csv`, and the front in `front.csv`."""
         keys = (*TOTALS, "area_mm2")
         front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
@@ -148,7 +150,7 @@ class ChipResult:
         return written
 
     def text(self) -> list[str]:
-        """What the command prints, line by line, without tables."""
+        """Printed lines of the command, without tables."""
         final, other = self.final, self.reference
         power = final["energy_pj"] * 1e-12 / final["seconds"]
         return [
@@ -182,7 +184,7 @@ class ChipResult:
 
     @property
     def needed(self) -> dict[str, Any]:
-        """What the designs that were executed need of what is claimed, on the geometric mean, and how many of them were."""
+        """Executed costs over claims, geometric mean, and the number of executed designs."""
         done = [row for row in self.executed if not row["refused"]]
         means = {key: math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2] if done}
         return {"designs": len(done), "of": len(self.executed), **means}
@@ -204,7 +206,7 @@ class ChipResult:
         return [(f"{what} {name}", of) for name, of in self.units(key).items() if of]
 
     def table(self) -> list[list[str]]:
-        """The layers, those with the most energy first."""
+        """The layers, most energy first."""
         head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip/own"]
         table = [head]
         for row in sorted(self.rows(), key=lambda row: -row["share_of_energy"]):
@@ -216,7 +218,7 @@ class ChipResult:
 
 
 def drawn(result: ChipResult) -> Figure:
-    """EDP over area of all chips with their front, and the area of the chosen one by part."""
+    """EDP over area of all chips with their front, and the area of the chosen chip by part."""
     figure, (left, right) = subplots(1, 2, (8.6, 3.2), width_ratios=[1.5, 1])
     valid, front = ([[x["area_mm2"] for x in rows], [*map(edp_js, rows)]] for rows in (result.valid, result.front))
     left.scatter(*valid, s=12, color="#BBBBBB", label="chips tried")
@@ -241,14 +243,14 @@ def drawn(result: ChipResult) -> Figure:
 
 
 def _between(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan pays beside the layers that are searched: operations between them, and conversions."""
+    """Costs of a plan beside the searched layers: operations between layers, and conversions."""
     rest = {key: row[key] - math.fsum(layer[key] for layer in row["layers"]) for key in TOTALS[:2]}
     told = {key: x if x > 1e-9 * row[key] else 0.0 for key, x in rest.items()}
     return {"layer": "between the layers", "times": 1, **told}
 
 
 def edp_js(row: Mapping[str, Any]) -> float:
-    """J * s of a chip that was evaluated."""
+    """EDP in J * s of an evaluated chip."""
     return float(row["energy_pj"]) * 1e-12 * float(row["seconds"]) if row.get("seconds") else math.inf
 
 
@@ -257,5 +259,5 @@ def _costs(row: Mapping[str, Any], *more: str) -> dict[str, Any]:
 
 
 def sizes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the search has set of the sizes, by key."""
+    """Sizes set by the search, by key."""
     return dict(row.get("set", {}))

@@ -1,4 +1,4 @@
-"""One chip for networks: the reference designs, the outer search, and the chosen chip searched once more."""
+"""Search of a chip for networks: reference designs, outer search, and a final search of the chosen chip."""
 
 from __future__ import annotations
 
@@ -39,55 +39,57 @@ from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
-"""Of chips, for one value and for several."""
+"""Searchers of chips, for a single objective value and for several."""
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
-"""The searcher of layers that have nothing to start from: the usual one without bounds."""
+"""Searcher of layers without starting designs: the usual searcher without bounds."""
 STARTS = 12
-"""Chips that a search starts from, at most: what they show is what the next ones start from."""
+"""Most chips in the initial population; later chips start from their designs."""
 FINALISTS, CLOSE = 8, 1.25
-"""Chips of different sizes, at most, that race before one is chosen: those that may cost at most so much of the best."""
+"""Most finalists of different sizes, and their largest extrapolated cost over the best."""
 LAST = 2
-"""Those of them, at most, whose layers are searched longer: half of the others leave the race at each turn."""
+"""Most finalists with a longer layer search; before it, half of the others leave at each turn."""
 FINALS = "finalists"
-"""Folder of their results while one is chosen."""
+"""Folder of the finalists' results during the final choice."""
 WIDER = 4
-"""How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
+"""Factor on a layer's designs, for the reference and for the chosen chip."""
 Told = Callable[[str, int, int, float], None]
-"""What is going on, how many of how many, and the best score so far."""
+"""Progress callback: activity, count, total, and the best score so far."""
 
 
 @attrs.frozen(kw_only=True)
 class DesignTask:
-    """What `sparsemap design` is asked for."""
+    """Arguments of `sparsemap design`."""
 
     networks: tuple[str, ...]
     hardware: Any
     out: Path
     objective: str = "edp_js"
     budget: int = 200
-    """Chips whose layers are searched; those that break a constraint before do not count."""
+    """Chips with searched layers; chips that break a constraint beforehand do not count."""
     layer_budget: int = 500
     """Designs per distinct layer and chip."""
     seed: int = 0
     jobs: int = 1
     searcher: Any = None
-    """Of chips."""
+    """Searcher of chips."""
     space: Any = None
     cost_model: Any = None
     share: str = "all"
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
     thorough: bool = False
-    """Whether the chips that differ from the chosen one in one choice or unit are judged."""
+    """Whether to judge the chips that differ from the chosen chip in a single choice or unit."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
-    """Whether the results of another search in `out` are discarded."""
+    """Whether to discard the results of another search in `out`."""
 
     @property
     def inner(self) -> Inner:
-        """How the layers are searched: for the objective of the chip, where more energy or cycles never make that better and
-        it is one value; otherwise for EDP."""
+        """Settings of the layer searches.
+
+        Layers minimise the chip's objective if it is a single value and monotone in energy and cycles; otherwise EDP.
+        """
         aim = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
         moved = {ALIASES.get(name, name) for name in aim.costs} - {"area_mm2"}
         fits = len(aim.names) == 1 and aim.monotone and moved
@@ -105,7 +107,7 @@ class DesignTask:
 
 
 def outer_problem(task: DesignTask) -> Problem:
-    """The problem whose designs are chips. `SpecError` for a wrong part, before anything is searched."""
+    """The problem with chips as its designs. `SpecError` for a wrong part, before any search."""
     registry = registry_of(task.plugin_dirs)
     segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
     segment |= {"space": task.space} if task.space else {}
@@ -134,8 +136,8 @@ CHOSEN = ("format", "mechanism")
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     """The best chip for the networks, written to `task.out` with the designs of its layers.
 
-    Chips that were tried stand in `chips.jsonl` there, so that the same call goes on where a stopped one was, by Ctrl-C
-    say, and ends with the same result. Two calls cannot write to one folder at a time.
+    Evaluated chips are stored in `chips.jsonl` there. The same call thus resumes an interrupted call, with the same
+    result. Two calls cannot write to a folder at the same time.
     """
     problem = outer_problem(task)
     several = len(problem.objective.names) > 1
@@ -180,7 +182,7 @@ def _designed(task: DesignTask, problem: Problem, searcher: Searcher, tried: Tri
 
 
 def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, Any]:
-    """What a file of tried chips is of: all that their numbers depend on."""
+    """Header of a file of evaluated chips: all inputs of their numbers."""
     model = task.layer_on(fixed_table(problem.hardware))
     plugins = {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents}
     layers = json.dumps([[node.content, times] for node, times in layers_of(task.networks, task.plugin_dirs)])
@@ -199,7 +201,7 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
 
 
 def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterable[int]], Iterable[Any]]:
-    """How the layers of one chip are searched several at a time."""
+    """Parallel map over the layers of a chip."""
 
     def run(work: Callable[[int], Any], indices: Iterable[int]) -> Iterator[Any]:
         for count, (_, found) in enumerate(tried.map(work, list(indices))):
@@ -210,8 +212,9 @@ def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterabl
 
 
 def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> dict[str, Any]:
-    """The hardware as it stands, every layer with formats and units of its own choosing: what searches start from, and
-    what chips are compared with."""
+    """The unchanged hardware with formats and units chosen freely by every layer: start of searches, and comparison for
+    chips.
+    """
     table = fixed_table(problem.hardware)
     file = task.out / REFERENCE / "reference.json"
     about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
@@ -235,8 +238,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
 def _chosen(
     task: DesignTask, problem: Problem, run: Search, tried: Tried, reference: Mapping[str, Any], told: Told
 ) -> ChipResult:
-    """The result; the layers of the best chip are searched again, from what was found, on the chip as it is written: with
-    the units that are in use."""
+    """The result, with the layers of the best chip searched again on the written chip, with only the units in use."""
     ended = [row for row in tried.every if whole(row)]
     if not ended:
         counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
@@ -290,7 +292,7 @@ def _chosen(
 
 
 def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The chips that race: of those with the same sizes the one that may cost least, the best first."""
+    """The finalists, best first: per set of sizes, the chip with the least extrapolated cost."""
     told = [row | hoped(row) for row in ended]
     values, found = model.values(problem, told)[:, 0], dict[str, int]()
     for place in model.ranked(problem, told):
@@ -310,8 +312,10 @@ def _longer(
     leg: Leg | None = None,
     beside: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The layers of a chip searched with four times the designs, or as the leg says, from those of its `row`, of chips beside
-    it, and of the reference."""
+    """Search the layers of a chip with four times the designs, or by the leg's settings.
+
+    Searches start from the designs of the chip's `row`, of chips beside it, and of the reference.
+    """
     inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
     count = len(layers_of(task.networks, task.plugin_dirs))
     assert tried.reference is not None
@@ -330,8 +334,10 @@ def _longer(
 def _platform(
     problem: Problem, tried: Tried, reference: Mapping[str, Any], longer: Callable[..., dict[str, Any]]
 ) -> dict[str, Any]:
-    """The hardware as it stands, with the units that its layers use most, searched as long as the chosen chip, whether it
-    keeps the constraints or not; empty where its values are not among the choices."""
+    """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.
+
+    Constraints may be broken. Empty if a value of the hardware is not among the choices.
+    """
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:
@@ -343,7 +349,7 @@ def _platform(
 
 
 def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:
-    """Every design of the chosen chip on sampled tensors."""
+    """Execution of every design of the chosen chip on sampled tensors."""
     within = PLAN_FOLDER if task.fuse else "*"
     files = sorted(file for name in folders_of(task.networks) for file in (task.out / name).glob(f"{within}/*.toml"))
     work = partial(executed_design, seed=task.seed, plugin_dirs=task.plugin_dirs)
@@ -355,7 +361,7 @@ def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]
 
 
 def _parts(problem: Problem) -> dict[str, float]:
-    """Area in mm2 by level, compute units and sparse units; without what has none."""
+    """Area in mm2 by level, compute units and sparse units, without empty entries."""
     chip = problem.chip
     parts = {name: float(chip.instances[s] * chip.area_mm2[s]) for s, name in enumerate(chip.names)}
     parts[problem.compute_name] = float(chip.instances[-1] * chip.mac_area_mm2)

@@ -1,4 +1,4 @@
-"""What a search of chips begins with: the chips around the hardware as it stands, and how many designs each layer gets."""
+"""Start of a search of chips: chips around the unchanged hardware, and the number of designs of each layer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from .model import segment_of
 
 
 def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
-    """By distinct layer, how its designs are spent while chips are compared: less where it is less of the whole than the
-    mean, and mostly with those tensors on chip that stay there."""
+    """Division of designs by distinct layer, for the comparison of chips.
+
+    A layer with a share below the mean gets fewer designs; most designs go to the tensors on chip in the reference
+    plans.
+    """
     sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
     return [
         Weight(
@@ -29,9 +32,11 @@ def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
 
 
 def starts_of(problem: Problem, reference: Mapping[str, Any], most: int, seed: int) -> Array | None:
-    """Chips that the search starts from, `most` at most and all within the constraints that need no search: the hardware as
-    it stands with the units that its layers have used most, and without units; then chips with those units whose sizes are
-    spread over all there are, each value as often as any other. None if its values are not among the choices."""
+    """Initial chips, at most `most`, all within the constraints that need no search.
+
+    First the unchanged hardware with its layers' most used units, and without units; then chips with these units and
+    evenly spread sizes. None if a value of the hardware is not among its choices.
+    """
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:

@@ -1,4 +1,4 @@
-"""The types that need no Python from their users: everything about such a piece is in its TOML spec."""
+"""Types usable without Python: all properties of a piece are in its TOML spec."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The bits of formats in TOML: what their lists (`codes.py`) write, and read again (docs/plugins/format.md).
+"""The bits of formats in TOML: writing and reading of their lists (`codes.py`, docs/plugins/format.md).
 
-Lists write fields of whole bits; `number` is how many entries each fiber has, which offsets of the rank above would count.
+Lists write fields of whole bits. `number` is the number of entries of each fiber, as counted by offsets of the rank
+above.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from .formats import ExpressionFormat
 
 Fields = list[tuple[Array, Array, int]]
-"""As `Code.of` takes them."""
+"""Fields for `Code.of`."""
 
 
 def encode(form: ExpressionFormat, rows: Array, rank: RankShape, tiles: Array) -> Code:
-    """As `Format.encode`."""
+    """Implementation of `Format.encode`."""
     listed = form._listed(rank.outer, rank.even)
     if form.group == 1:
         return _written(form, listed, form._entry, rows, rank, tiles)
@@ -41,7 +42,7 @@ def encode(form: ExpressionFormat, rows: Array, rank: RankShape, tiles: Array) -
 
 
 def decode(form: ExpressionFormat, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:
-    """As `Format.decode`."""
+    """Implementation of `Format.decode`."""
     listed = form._listed(rank.outer, rank.even)
     if form.group == 1:
         return _read(form, listed, form._entry, bits, rank, tiles, ends)
@@ -53,7 +54,7 @@ def decode(form: ExpressionFormat, bits: BitReader, rank: RankShape, tiles: Arra
 
 
 def _shapes(form: ExpressionFormat, rank: RankShape) -> tuple[RankShape, RankShape]:
-    """Of the list of groups, and of the list in a group."""
+    """Shapes of the list of groups, and of the list within a group."""
     size = min(form.group, rank.length)
     count = -(-rank.length // size)
     of_groups = attrs.evolve(rank, length=count, coord_bits=int(name_bits(count)))
@@ -68,7 +69,7 @@ def _width(form: ExpressionFormat, text: str, rank: RankShape) -> int:
 def _written(
     form: ExpressionFormat, listed: PositionList, entry: str, rows: Array, rank: RankShape, tiles: Array
 ) -> Code:
-    """The bits of a list of the positions of n fibers `rows` (n, L) bool."""
+    """Code of a list of the positions of n fibers, `rows` (n, L) bool."""
     width, count_bits, number = _width(form, entry, rank), _width(form, form._count(listed), rank), None
     fields: Fields = []
     match listed:
@@ -89,7 +90,7 @@ def _written(
 
 
 def _counted(listed: Counted, number: Array, count_bits: int, tiles: Array) -> Fields:
-    """Fields before the entries."""
+    """Fields before the entries; ValueError if groups are not equally full as assumed."""
     if listed.told in ("", "marker"):
         return []
     if listed.known:
@@ -104,7 +105,7 @@ def _read(
     form: ExpressionFormat, listed: PositionList, entry: str, bits: BitReader, rank: RankShape, tiles: Array,
     ends: Array | None,
 ) -> Array:  # fmt: skip
-    """The positions (n, L) bool of the fibers again."""
+    """Read the positions (n, L) bool of the fibers."""
     width, count_bits = _width(form, entry, rank), _width(form, form._count(listed), rank)
     length = rank.length
     if isinstance(listed, Mask):
@@ -134,7 +135,7 @@ def _read(
 def _numbers(
     listed: Counted, bits: BitReader, count_bits: int, tiles: Array, ends: Array | None
 ) -> Iterator[int | None]:
-    """How many entries each fiber has, when its turn comes; None: its entries tell."""
+    """Number of entries of each fiber, read in order; None: the entries end the fiber."""
     if listed.ended:
         assert ends is not None
         yield from ends.tolist()
@@ -148,7 +149,7 @@ def _numbers(
 
 
 def write_runs(rows: Array, bits: int, ended: bool) -> tuple[Array, Array]:
-    """(n, L) bool -> (m,) the fiber of every token, and the tokens."""
+    """(n, L) bool -> (m,) fiber of every token, and the tokens."""
     escape, length = 2**bits - 1, rows.shape[1]
     # the end of a fiber is found as well, unless others tell it
     fiber, at = np.nonzero(rows if ended else np.pad(rows, [(0, 0), (0, 1)], constant_values=True))
@@ -162,7 +163,9 @@ def write_runs(rows: Array, bits: int, ended: bool) -> tuple[Array, Array]:
 
 
 def read_runs(tokens: list[int], length: int, bits: int, count: int | None) -> tuple[list[int], int]:
-    """Positions of one fiber, and the tokens read: `count`, or as many as tell `length` positions."""
+    """Positions of one fiber, and the number of tokens read: `count`, or as many as cover `length` positions.
+    ValueError if the tokens cover more.
+    """
     escape, told, found, at = 2**bits - 1, 0, [], 0
     while told < length if count is None else at < count:
         token = tokens[at]

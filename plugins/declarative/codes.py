@@ -1,9 +1,9 @@
-"""How a fiber says which of its positions it has: the four lists that formats in TOML are made of (docs/plugins/format.md).
+"""Encodings of the positions of a fiber: the four lists of formats in TOML (docs/plugins/format.md).
 
-`sparsemap/inner/fiber_codes.py` says how many bits a list writes in the mean; `codec.py` writes and reads them. Where a
-fiber ends is told by its length (`length`), by a number before it (`count`), by an entry that names no position (`marker`),
-by one number for all fibers of a tile (`same`), by nothing if all groups of the tensor have equally many (`even`), or by
-the rank above (`parent`).
+`sparsemap/inner/fiber_codes.py` computes the mean bits of a list; `codec.py` writes and reads lists. The end of a fiber
+is given by its length (`length`), by a number before the fiber (`count`), by an entry without a position (`marker`), by
+one number for all fibers of a tile (`same`), by nothing if all groups of the tensor have equally many entries (`even`),
+or by the rank above (`parent`).
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from sparsemap.pieces.contracts import Outer
 
 @attrs.frozen
 class PositionList:
-    """All positions are there: nothing is written."""
+    """Base of lists; writes nothing, with all positions present."""
 
     ends: ClassVar[tuple[str, ...]] = ("length",)
-    """How its fibers may end; the first unless the spec says."""
+    """Possible ends of fibers; the first is the default."""
     complete: ClassVar[bool] = False
-    """Whether it leaves nothing out."""
+    """Whether the list contains every position."""
 
     end: str = "length"
     ended: bool = False
-    """Whether the rank above tells where a fiber ends, so that the list does not."""
+    """Whether the rank above gives the ends of fibers, instead of the list."""
     filled: bool = False
-    """Whether every fiber holds something."""
+    """Whether every fiber is non-empty."""
     even: int = 0
-    """Entries of every fiber of the tensor, if they are equally many and that is known; else 0."""
+    """Known, equal number of entries of every fiber of the tensor; else 0."""
 
     @property
     def told(self) -> str:
-        """What the list itself writes to tell where a fiber ends, one of `ENDS`."""
+        """Information written by the list on the end of a fiber, an element of `ENDS`."""
         return "" if self.ended or self.end == "length" else self.end
 
 
@@ -46,39 +46,41 @@ class All(PositionList):
 
 
 class Mask(PositionList):
-    """A bit for every position; or more, of which the others are zero."""
+    """A bit for every position; with wider entries, the other bits are zero."""
 
 
 class Counted(PositionList):
-    """A list of entries, with all that tells how many."""
+    """A list of entries, possibly with their number."""
 
     @property
     def known(self) -> bool:
-        """Whether it has no field that tells how many: all groups have equally many, or the rank above tells."""
+        """Whether no field holds the number of entries: all groups have equally many, or the rank above gives the
+        number.
+        """
         return self.ended or (self.end == "even" and self.even > 0)
 
 
 class Coordinates(Counted):
-    """The position of every one that is there."""
+    """The index of every non-empty position."""
 
     ends: ClassVar[tuple[str, ...]] = ("count", "marker", "same", "even", "parent")
 
 
 class Runs(Counted):
-    """The number of empty positions before every one that is there; longer runs take escapes."""
+    """The number of empty positions before every non-empty position; longer runs use escapes."""
 
     ends: ClassVar[tuple[str, ...]] = ("length", "count", "parent")
 
 
 COUNTS = "same", "even", "count", "parent"
-"""Ends that take a number .."""
+"""Ends using a number."""
 ENDS = "", "marker", *COUNTS
-""".. and all that a list may write."""
+"""All possible values of `told`."""
 LISTS: Mapping[str, type[PositionList]] = {"all": All, "mask": Mask, "coordinates": Coordinates, "runs": Runs}
 
 
 def position_list(name: str, end: str, outer: Outer, even: int = 0) -> PositionList:
-    """The list of fibers of which so much is known."""
+    """List of fibers with the knowledge `outer` from the rank above."""
     cls = LISTS[name]
     end, ended = end or cls.ends[0], outer.ends and issubclass(cls, Counted)
     return cls(end, ended, outer.filled and not ended and end in ("count", "same", "even"), even)

@@ -15,9 +15,9 @@ from sparsemap.files import aligned
 def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
     """Power and area of hardware, beside published chips.
 
-    Leakage of all memories; with all MACs busy, fed by registers; and with two reads and a write of the
-    innermost memory for each of them, as if nothing were reused. Area has the decoders and skipping units of
-    `units`, no wiring and no control. DRAM is shown without traffic.
+    Power has three steps: leakage of all memories; plus all MACs busy, fed by registers; plus two reads and a write of
+    the innermost memory per MAC, as if nothing were reused. Area includes the decoders and skipping units of `units`,
+    but no wiring and no control. DRAM is shown without traffic.
     """
     from sparsemap import load_problem
     from sparsemap.pieces.loading import load

@@ -1,4 +1,4 @@
-"""Formats as expressions: the paper's five, and whatever else lists of positions can say (section 6.2).
+"""Formats as expressions: the paper's five, and all others built from lists of positions (section 6.2).
 
 ```toml
 kind = "format"                # a bit per group of eight positions; where it is set, a bit for each of them
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from sparsemap.pieces.contracts.codec import BitReader, Code, RankShape
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
-"""What a number of bits or units may depend on: the arrays of `Fiber`."""
+"""Quantities for numbers of bits or units: the arrays of `Fiber`."""
 WIDTH_NAMES = COUNT_NAMES - {"fibers", "occupied", "longest"}
-"""What the width of a unit may depend on: the shape of the fiber, not its occupancy."""
+"""Quantities for the width of a unit: the shape of the fiber, without its occupancy."""
 ENTRY_NAMES = frozenset({"length", "coord_bits", "offset_bits"})
-"""What bits of the code may depend on: what a decoder knows .."""
+"""Quantities for the bits of a code: the knowledge of a decoder."""
 RUN_NAMES = ENTRY_NAMES | {"run_bits"}
-""".. and, for run lengths, the best width."""
+"""Quantities for run lengths, including the best width."""
 _ENTRIES = {"coordinates": "coord_bits", "runs": "run_bits"}
 
 
@@ -46,7 +46,7 @@ def _text(value: Any) -> str:
 
 
 def _expression(names: frozenset[str], **field: Any) -> Any:
-    """A field with a number, or an expression of these quantities and the spec's `params`."""
+    """Field with a number, or an expression of these quantities and the spec's `params`."""
 
     def check(instance: Any, attribute: attrs.Attribute, value: str) -> None:
         if not value:
@@ -60,23 +60,23 @@ def _expression(names: frozenset[str], **field: Any) -> Any:
 
 @attrs.frozen(kw_only=True)
 class ExpressionFormat(Format):
-    """Metadata of a rank: either `bits`, all of it at once, or units of metadata and payload with their widths.
+    """Metadata of a rank: either `bits` for all metadata at once, or units of metadata and payload with their widths.
 
     Quantities: `fibers` (non-empty fibers of the rank in a tile), `length` (positions per fiber), `occupied` (expected
-    non-empty positions per fiber), `slots` (fibers, empty ones included), `coord_bits` and `offset_bits` (bits to name
-    a position of the fiber, and a place in the tile below), `longest` (expected non-empty positions of the fullest
-    fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. Functions: `ceil`, `floor`,
-    `log2`, `log`, `sqrt`, `exp`, `abs`, `minimum`, `maximum`, and `where(condition, a, b)`. The payload of a rank links
-    it to the rank below; the cost model drops it on the innermost rank.
+    non-empty positions per fiber), `slots` (all fibers, including empty fibers), `coord_bits` and `offset_bits` (bits
+    to name a position of the fiber, and a place in the tile below), `longest` (expected non-empty positions of the
+    fullest fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. Functions: `ceil`,
+    `floor`, `log2`, `log`, `sqrt`, `exp`, `abs`, `minimum`, `maximum`, and `where(condition, a, b)`. The payload of a
+    rank links to the rank below; the cost model drops the payload of the innermost rank.
     """
 
     type_name: ClassVar[str] = "expression"
     by_spec: ClassVar[bool] = True
 
     compressed: bool
-    """Whether empty positions are left out, so that the data below shrinks with the density."""
+    """Whether empty positions are left out, so the data below shrink with the density."""
     params: Mapping[str, float] = attrs.field(factory=dict)
-    """Numbers that the expressions may use by name."""
+    """Named numbers for the expressions."""
     bits: str = _expression(COUNT_NAMES)
     """Bits of metadata."""
     metadata: str = _expression(COUNT_NAMES)
@@ -88,24 +88,28 @@ class ExpressionFormat(Format):
     payload_bits: str = _expression(WIDTH_NAMES, default="0")
     """Bits of one unit of payload."""
     lists: str = ""
-    """The code: how a fiber says which positions it has. "mask": `entry_bits` = 1 bit for every position; "coordinates":
-    the position of each that is there; "runs": the number of empty ones before each; "all": nothing, all are there. An
-    uncompressed format lists all. Absent, of a compressed one: it has no codec, and `run-lengths` refuses it."""
+    """The code: the encoding of a fiber's non-empty positions. "mask": `entry_bits` = 1 bit for every position;
+    "coordinates": the index of each non-empty position; "runs": the number of empty positions before each non-empty
+    position; "all": nothing, as all positions are stored. An uncompressed format lists all. A compressed format without
+    `lists` has no codec, and `run-lengths` refuses the format.
+    """
     entry_bits: str = _expression(RUN_NAMES)
-    """Bits of an entry; absent: 1 of a mask, `coord_bits` of coordinates, `run_bits` of runs: what a run takes best in
-    this tensor."""
+    """Bits of an entry. Default: 1 for a mask, `coord_bits` for coordinates, `run_bits` for runs, the best width for
+    runs of this tensor.
+    """
     ends: str = ""
-    """Who says where a fiber ends: "length": all its positions are told; "count": a number before its entries; "marker": an
-    entry of ones; "same": one number for all fibers of a tile, of a `padded` format; "even": in a `group`, nothing if all
-    groups of the tensor hold equally many, as in N:M, else a number before each; "parent": nobody but
-    the rank above, without which the design is invalid. A rank above with offsets ends any fiber of coordinates or runs.
-    Absent: "length" of masks and runs, "count" of coordinates."""
+    """End of a fiber. "length": all positions are encoded; "count": a number before the entries; "marker": an entry of
+    ones; "same": one number for all fibers of a tile, in a `padded` format; "even": in a `group`, nothing if all groups
+    of the tensor hold equally many nonzeros, as in N:M, else a number before each group; "parent": given only by the
+    rank above, otherwise the design is invalid. A rank above with offsets ends any fiber of coordinates or runs.
+    Default: "length" for masks and runs, "count" for coordinates.
+    """
     count_bits: str = _expression(ENTRY_NAMES)
-    """Bits of such a number; absent: as few as tell the possible ones apart."""
+    """Bits of this number; default: as few as possible for all values."""
     groups: str = ""
-    """With a `group`: how the groups that hold something are listed; the code above then lists the positions of each."""
+    """With a `group`: list of the non-empty groups; `lists` then encodes the positions within each group."""
     group_bits: str = _expression(ENTRY_NAMES)
-    """Bits of an entry of that list; `length` and `coord_bits` are those of the groups."""
+    """Bits of an entry in the list of groups; `length` and `coord_bits` refer to groups."""
 
     def __attrs_post_init__(self) -> None:
         if bool(self.bits) == bool(self.metadata) and not (self.lists and not self.bits):
@@ -180,8 +184,9 @@ class ExpressionFormat(Format):
         return encoded(self, fiber, outer)
 
     def in_numbers(self, outer: Outer | None, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
-        """What `encoded` goes by, without `outer` `units`, as `sparsemap/inner/fiber_codes.py` has it: a code (CODE,), and
-        what fibers (N,) tell it, (TOLD, N). None: it is not known there, and has to be asked itself."""
+        """The format as numbers for `sparsemap/inner/fiber_codes.py`, equivalent to `encoded`, or without `outer` to
+        `units`: a code (CODE,), and inputs for fibers, (TOLD, N). None: not expressible there; call the format itself.
+        """
         if type(self) is not ExpressionFormat:
             return None
         if outer is None and (self.bits or self.metadata):
@@ -212,7 +217,7 @@ class ExpressionFormat(Format):
         return decode(self, bits, rank, tiles, ends)
 
     def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
-        """An expression of `RUN_NAMES`, (N,), in whole bits, of a tensor that is so full."""
+        """(N,) value of an expression of `RUN_NAMES` in whole bits, for a tensor with occupancy `usual`."""
         if "run_bits" not in self._parse(text, RUN_NAMES).names:
             return self._bits_of(text, length, coord_bits, offset_bits)
         from .mean_bits import best_bits
@@ -222,13 +227,13 @@ class ExpressionFormat(Format):
     def _bits_of(
         self, text: str, length: Array, coord_bits: Array, offset_bits: Array, run_bits: Array | None = None
     ) -> Array:
-        """The same where the shortest runs take so many bits."""
+        """(N,) value of an expression in whole bits, with `run_bits` as the best width of runs."""
         values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
         found = self._parse(text, RUN_NAMES)(values if run_bits is None else {**values, "run_bits": run_bits})
         return np.zeros(len(length)) + np.ceil(found)
 
     def _count(self, listed: PositionList) -> str:
-        """Bits of the number of entries of a fiber, as an expression: of 1 .. L numbers if none is empty."""
+        """Expression for the bits of a fiber's number of entries; for non-empty fibers, numbers are 1 .. L."""
         return self.count_bits or ("ceil(log2(length))" if listed.filled else "ceil(log2(length + 1))")
 
     @property

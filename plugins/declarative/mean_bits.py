@@ -1,4 +1,6 @@
-"""Formats of TOML in numbers for `sparsemap/inner/fiber_codes.py`, and what `codec.py` writes in the mean (section 6.2)."""
+"""Formats of TOML as numbers for `sparsemap/inner/fiber_codes.py`, and the mean length of `codec.py`'s output (section
+6.2).
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ if TYPE_CHECKING:
     from .formats import ExpressionFormat
 
 WIDTHS = 1.0, 2.0, 4.0, 8.0, 16.0, 32.0
-"""Bits of a token of runs, those that an encoder chooses from."""
+"""Bits per token of runs available to an encoder."""
 
 
 def _lists(form: ExpressionFormat, outer: Outer) -> tuple[PositionList, PositionList]:
-    """Of groups, and of the positions of a fiber or group."""
+    """List of groups, and list of the positions of a fiber or group."""
     return form._group_list(outer) if form.group > 1 else position_list("all", "", outer), form._listed(outer)
 
 
 def code_of(form: ExpressionFormat, outer: Outer) -> Array:
-    """(CODE,) the lists that a format writes."""
+    """(CODE,) description of the lists written by a format."""
     code, (upper, listed) = np.zeros(UNIT.CODE), _lists(form, outer)
     lists, told = list(LISTS.values()), listed.ended or listed.end != "length"
     flags = [float(form.group > 1)]
@@ -37,7 +39,7 @@ def code_of(form: ExpressionFormat, outer: Outer) -> Array:
 
 
 def told_of(form: ExpressionFormat, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array) -> Array:
-    """(TOLD, N) what fibers of so many positions tell the lists."""
+    """(TOLD, N) inputs of the lists, for fibers of `length` positions."""
     told = np.zeros((UNIT.TOLD, len(length)))
     count, inner = np.ceil(length / form.group), np.minimum(length, form.group) if form.group > 1 else length
     names = name_bits(count), name_bits(inner) if form.group > 1 else coord_bits
@@ -61,7 +63,7 @@ def told_of(form: ExpressionFormat, outer: Outer, length: Array, coord_bits: Arr
 
 
 def encoded(form: ExpressionFormat, fiber: Fiber, outer: Outer) -> Units:
-    """`Format.encoded` of a format that has a code."""
+    """`Format.encoded` of a format with a code."""
     told = told_of(form, outer, fiber.length, fiber.coord_bits, fiber.offset_bits)
     columns = fiber.fibers, fiber.occupied, fiber.groups, fiber.slots, fiber.length, fiber.longest, fiber.usual
     given = np.stack([np.broadcast_to(column, told.shape[1:]) for column in columns])
@@ -73,7 +75,7 @@ def encoded(form: ExpressionFormat, fiber: Fiber, outer: Outer) -> Units:
 
 
 def best_bits(length: Array, filled: Array, most_bits: Array) -> Array:
-    """Bits of a token, (N,): of `WIDTHS` up to `most_bits`, those with the fewest bits for a fiber so full."""
+    """(N,) best bits per token, among `WIDTHS` up to `most_bits`: the fewest total bits for a fiber of this occupancy."""
     found = np.empty(len(length))
     UNIT.best_widths(*(np.ascontiguousarray(column, np.float64) for column in (length, filled, most_bits)), found)
     return found

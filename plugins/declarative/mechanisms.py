@@ -23,7 +23,7 @@ in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validat
 
 
 def _leaders(value: Any) -> tuple[str, ...]:
-    """One leader or a list of them; the default, none, is a tuple."""
+    """A leader or a list of leaders, as a tuple; the default is ()."""
     if value == ():
         return ()
     leaders = (value,) if isinstance(value, str) else value
@@ -34,14 +34,15 @@ def _leaders(value: Any) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class FilterRow:
-    """Accesses of `target` are filtered where any leader is empty; tensors by role (P, Q, R, S: the operands by position;
-    `operands`: each of them, or, as leaders, all others; Z: the output), or by name where the workload is known (`name:Q`
-    if one is called Q)."""
+    """Accesses of `target` are filtered where any leader is empty. Tensors are given by role (P, Q, R, S: the operands
+    by position; `operands`: each operand, or, as leaders, all others; Z: the output), or by name if the workload is
+    known (`name:Q` for a tensor called Q).
+    """
 
     target: str
-    """The tensor whose accesses are filtered."""
+    """The tensor with filtered accesses."""
     leader: tuple[str, ...] = attrs.field(default=(), converter=_leaders)
-    """The tensor that decides, or a list of them; absent with action `pack`, where it is the target itself."""
+    """The deciding tensor, or a list of tensors; absent with action `pack`, where the target leads itself."""
 
     @leader.validator
     def _not_itself(self, attribute: attrs.Attribute, value: tuple[str, ...]) -> None:
@@ -51,32 +52,37 @@ class FilterRow:
 
 @attrs.frozen(kw_only=True)
 class FilterMechanism(Mechanism):
-    """Gates or skips accesses of targets where their leaders are empty, at whatever place it is put."""
+    """Gates or skips accesses of targets where their leaders are empty, at any place."""
 
     type_name: ClassVar[str] = "filters"
 
     action: str = attrs.field(validator=attrs.validators.in_(("none", *ACTIONS)))
-    """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `condense`: instances below that would find a leader
-    empty are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place."""
+    """`gate`: the cycle is spent, the energy is saved. `skip`: both are saved. `condense`: instances below with an
+    empty leader are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place.
+    """
     rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")
     """Key `filters`: tables with `target` and `leader`."""
     cycle: str = attrs.field(default="", validator=attrs.validators.in_(("", "passes", "saved")))
-    """Whether the time of what is filtered `passes` or is `saved`; by default a gate lets it pass and a skip saves it.
-    Cost models obey it at storage with the charge `gate-time`."""
+    """Whether the time of filtered accesses `passes` or is `saved`; by default, gates let time pass and skips save
+    time. Applies at storage with the charge `gate-time`.
+    """
     needs_leader_metadata: bool = False
     """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
     effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
-    """Share of the empty accesses, or of the computes with an empty operand, that are caught."""
+    """Share caught of the empty accesses, or of the computes with an empty operand."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Positions that a skipping unit looks at in a cycle: it goes straight to the next that is not empty among them, and
-    takes the last one, empty as it is, if there is none. Absent: all that there are."""
+    """Positions examined by a skipping unit per cycle. The unit goes straight to the next non-empty position among
+    these, or else takes the last, although empty. Absent: all positions.
+    """
     width: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Positions that a skipping unit passes in a cycle at most, such as the bits of the bitmaps that it compares: a run of
-    empty ones takes a cycle for every `width` of them, in which nothing is accessed. Cost models obey it with the charge
-    `intersection`; the `lookahead` of a level or of the compute unit limits it too. Absent: any number."""
+    """Largest number of positions passed by a skipping unit per cycle, such as the bits of compared bitmaps: a run of
+    empty positions takes a cycle per `width` positions, without accesses. Applies with the charge `intersection`; the
+    `lookahead` of a level or of the compute unit is a further limit. Absent: any number.
+    """
     entries: bool = False
-    """Whether `width` counts entries of the leaders in place of positions, as comparators do that go through lists of
-    coordinates: positions at which no leader has an entry take no time, and a list that ends ends the others."""
+    """Whether `width` counts entries of the leaders instead of positions, as in comparators walking lists of
+    coordinates: positions without an entry in any leader take no time, and the end of a list ends the others.
+    """
 
     def __attrs_post_init__(self) -> None:
         if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):

@@ -15,14 +15,14 @@ from sparsemap.problem.evaluation import Evaluation
 from sparsemap.spec.expressions import FUNCTIONS, Expression, grows
 
 QUANTITIES = (*UNITS, *ALIASES)
-"""What an expression may name beside other costs of the cost model."""
+"""Quantities allowed in an expression, besides other costs of the cost model."""
 NAME = r"[A-Za-z_]\w*"
 PRODUCT = re.compile(rf"{NAME}(\*\*\d+)?(\*{NAME}(\*\*\d+)?)*")
-"""Without blanks: an expression that has a unit."""
+"""An expression with a unit, without blanks."""
 
 
 def _parsed(text: str) -> Expression:
-    """The expression of a text, each name that is no function being a cost."""
+    """Parse an expression; every name except function names is a cost."""
     names = {*re.findall(NAME, text)} - {*FUNCTIONS} if isinstance(text, str) else ()
     return Expression.parse(text, {*QUANTITIES, *names})
 
@@ -36,9 +36,9 @@ def _expression(instance: Any, attribute: attrs.Attribute, value: str) -> None:
 class ExpressionObjective(Objective):
     """Any arithmetic of costs by name; lower is better.
 
-    Every problem has `energy_pj` (pJ), `cycles`, `edp` (their product), `seconds`, `power_w` (W, the mean), `edp_js` (J * s)
-    and `area_mm2` (mm2, of the whole chip); a cost model may give others. `energy`, `delay`, `power` and `area`, as
-    objectives are called, stand for `energy_pj`, `cycles`, `power_w` and `area_mm2`.
+    Every problem has `energy_pj` (pJ), `cycles`, `edp` (their product), `seconds`, `power_w` (W, the mean), `edp_js` (J
+    * s) and `area_mm2` (mm2, of the whole chip); a cost model may have others. `energy`, `delay`, `power` and `area`,
+    the names of objectives, stand for `energy_pj`, `cycles`, `power_w` and `area_mm2`.
     """
 
     type_name: ClassVar[str] = "expression"
@@ -48,7 +48,7 @@ class ExpressionObjective(Objective):
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
-        """Any text but one that may be meant as a name; a cost in parentheses is that cost."""
+        """Spec from any text except possible names; a cost in parentheses is this cost."""
         cost = re.fullmatch(rf"\(({NAME})\)", text)
         if cost is None and text not in QUANTITIES and re.fullmatch(r"[\w-]+", text):
             return None

@@ -1,4 +1,6 @@
-"""Expressions of counts as `sparsemap/inner/count_programs.py` runs them: pairs of an operation and a number, for a stack."""
+"""Expressions of counts as programs for `sparsemap/inner/count_programs.py`: pairs of an operation and a number, for a
+stack.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult:
 
 
 def counted(form: ExpressionFormat, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
-    """`ExpressionFormat.in_numbers` of what `units` says."""
+    """`ExpressionFormat.in_numbers` for the results of `units`."""
     texts, widths = (form.metadata, form.payload), (form.unit_bits, form.payload_bits)
     if form.bits:
         texts, widths = (form.bits, "0"), ("1", "0")
@@ -39,7 +41,7 @@ def counted(form: ExpressionFormat, length: Array, offset_bits: Array) -> tuple[
 
 
 def program(text: str, params: Mapping[str, float]) -> list[float] | None:
-    """2 `PROGRAM_STEPS` numbers; None: there is something in it that is not known there, or too much."""
+    """2 `PROGRAM_STEPS` numbers; None if the expression contains an unsupported operation or is too long."""
     steps = list[tuple[str, float]]()
 
     def add(node: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""What the memories and MACs of a hardware draw and take, and what published chips do."""
+"""Power and area of the memories and MACs of a hardware, and of published chips."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORKLOAD = {
     "name": "one", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": dict.fromkeys("mkn", 4),
     "density": {"P": 1.0, "Q": 1.0},
 }  # fmt: skip
-"""A hardware needs some workload to be one of a problem."""
+"""A minimal workload, needed to form a problem with a hardware."""
 
 CHIPS = (
     ("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
@@ -25,12 +25,13 @@ CHIPS = (
     ("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
     ("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
 )
-"""Published: node in nm, area in mm2, power in W, and what it contains. Areas of TPU v1 and v4i are upper bounds; Eyeriss v2
-(0.57 W at 65 nm, JETCAS 2019) has none."""
+"""Published chips: node in nm, area in mm2, power in W, and contents. Areas of TPU v1 and v4i are upper bounds; Eyeriss
+v2 (0.57 W at 65 nm, JETCAS 2019) has no published area.
+"""
 
 
 class Silicon(NamedTuple):
-    """A hardware, its memories, MACs, and the sparse units that it lists: no network, no control, no pads."""
+    """A hardware with memories, MACs and listed sparse units: no network, no control, no pads."""
 
     name: str
     technology: str
@@ -40,11 +41,11 @@ class Silicon(NamedTuple):
     macs_mw: float
     """All MACs in every cycle, with operands from registers."""
     fed_mw: float
-    """What two reads and a write of the innermost memory for every one of them add: no register holds anything."""
+    """Additional power of two reads and a write of the innermost memory per MAC: no register holds anything."""
     off_chip_mw: float
-    """What DRAM draws without traffic."""
+    """Power of DRAM without traffic."""
     units_mm2: float
-    """Of the area, the converter and the sparse units that the hardware lists."""
+    """Area of the converter and the listed sparse units, part of `area_mm2`."""
 
     @classmethod
     def of(cls, problem: Problem) -> Silicon:

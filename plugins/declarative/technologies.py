@@ -24,7 +24,7 @@ share: Any = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1
 
 
 def _on_line(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
-    """The value at x of the line through the points (xs ascending); its end pieces go on beyond the ends."""
+    """Piecewise linear interpolation at x (xs ascending), extrapolated beyond both ends."""
     if len(xs) == 1:
         return ys[0]
     right = next((i for i in range(1, len(xs) - 1) if x < xs[i]), len(xs) - 1)
@@ -40,7 +40,7 @@ def _ascending(instance: Any, attribute: Any, value: Sequence[float]) -> None:
 
 
 def _along(rows: str) -> Callable[[Any, Any, Any], None]:
-    """A validator: a positive value for each of the rows, or none at all if the column has a default."""
+    """Validator: a positive value for each of the rows, or no values if the column has a default."""
 
     def check(instance: Any, attribute: Any, value: Sequence[float]) -> None:
         count = len(getattr(instance, rows))
@@ -59,7 +59,7 @@ def _or(own: float | None, usual: float) -> float:
 
 
 def _gigabytes_per_s(level: Level) -> float:
-    """Of a level; words per cycle count at 1 GHz; 0 if it is unlimited."""
+    """Bandwidth of a level in 10^9 bytes per second, with words per cycle at 1 GHz; 0 if unlimited."""
     rates = [level.memory.bandwidth, level.memory.read_bandwidth, level.memory.write_bandwidth]
     words = max(bandwidth_words_per_cycle(rate, GHZ, level.word_bits) or 0.0 for rate in rates)
     return words * level.word_bits / 8
@@ -81,7 +81,7 @@ class ScalingRow:
 
 @lru_cache(maxsize=256)
 def _scaled(scaling: tuple[ScalingRow, ...], nm: float, voltage: float) -> float:
-    """What energy at a node and voltage is proportional to."""
+    """Relative energy at a node and voltage."""
     rows = sorted(scaling, key=lambda row: row.node_nm)
     return _on_line(nm, [row.node_nm for row in rows], [row.a * voltage**2 + row.b * voltage + row.c for row in rows])
 
@@ -98,7 +98,9 @@ class MemoryTable:
     access_bits: int = attrs.field(validator=positive)
     """Bits of one access."""
     extrapolate_down: bool = False
-    """Whether memories smaller than the first row continue the first two rows; else they cost the first row."""
+    """Whether memories smaller than the first row follow the line through the first two rows; else they cost the first
+    row.
+    """
     capacity_kib: tuple[float, ...] = attrs.field(validator=_ascending)
     """Capacities of the rows, ascending."""
     read_pj: tuple[float, ...] = attrs.field(validator=_along("capacity_kib"))
@@ -106,25 +108,28 @@ class MemoryTable:
     write_pj: tuple[float, ...] = attrs.field(validator=_along("capacity_kib"))
     """Energy of one write, a number per capacity."""
     leakage_mw: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
-    """Static power by capacity, at the node and voltage of the table; absent: none is known."""
+    """Static power by capacity, at the node and voltage of the table; absent: unknown."""
     area_mm2: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
-    """Area by capacity; absent: none is known."""
+    """Area by capacity; absent: unknown."""
     access_ns: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
-    """Time from address to data, at the node of the table; absent: none is known."""
+    """Time from address to data, at the node of the table; absent: unknown."""
     cycle_ns: tuple[float, ...] = attrs.field(default=(), validator=_along("capacity_kib"))
     """Time between two accesses to one bank."""
     energy_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    """What energies are multiplied by, in place of `scaling`."""
+    """Factor on energies, in place of `scaling`."""
     access_pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-    """Energy that every access needs besides, at the node of the technology, for clock, control and latches; of less than
-    8 KiB times the root of capacity / 8 KiB."""
+    """Additional energy of every access for clock, control and latches, at the node of the technology; below 8 KiB,
+    times the square root of capacity / 8 KiB.
+    """
     leakage_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    """What leakage is multiplied by; absent: the nodes' and the voltages' quotients."""
+    """Factor on leakage; absent: the ratio of nodes times the ratio of voltages."""
     area_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    """What areas are multiplied by; absent: the square of the nodes' quotient."""
+    """Factor on areas; absent: the square of the ratio of nodes."""
 
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
-        """A column at the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row."""
+        """A column at the node of the table, interpolated log-log; the last row above the table, and for None
+        (unlimited).
+        """
         log_kib = [log(kib) for kib in self.capacity_kib]
         wanted = log_kib[-1] if capacity_bits is None else log(max(capacity_bits, 1) / KIB_BITS)
         wanted = min(wanted, log_kib[-1])
@@ -133,8 +138,9 @@ class MemoryTable:
         return exp(_on_line(wanted, log_kib, [log(value) for value in column]))
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool, factor: float) -> float:
-        """The cheapest of all rows from a capacity on is what that capacity costs, times a factor: where a larger array needs
-        less, a smaller memory can be built as that array. With `access_pj`."""
+        """Energy per bit of a capacity: the minimum over all rows from this capacity on, times a factor, plus
+        `access_pj`. Where a larger array needs less energy, a smaller memory can be built as this array.
+        """
         rows = self.write_pj if write else self.read_pj
         pj = self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
         share = 1.0 if capacity_bits is None else min(1.0, math.sqrt(capacity_bits / (8 * KIB_BITS)))
@@ -143,16 +149,16 @@ class MemoryTable:
 
 @attrs.frozen(kw_only=True)
 class ChannelTable:
-    """What a channel of an off-chip memory draws without traffic."""
+    """Power of an off-chip memory channel without traffic."""
 
     source: str = ""
-    """Where the figures come from."""
+    """Source of the figures."""
     gigabytes_per_s: float = attrs.field(validator=positive)
     """Bandwidth of a channel, in 10^9 bytes per second."""
     open_mw: float = attrs.field(validator=attrs.validators.ge(0))
     """Power with open banks."""
     refresh_mw: float = attrs.field(validator=attrs.validators.ge(0))
-    """Power of refreshing, on average."""
+    """Average power of refreshing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -171,7 +177,7 @@ class MacTable:
     add_pj: tuple[float, ...] = attrs.field(validator=_along("bits"))
     """Energy of one addition, a number per width."""
     multiply_um2: tuple[float, ...] = attrs.field(default=(), validator=_along("bits"))
-    """Area of a multiplier by width; absent: none is known."""
+    """Area of a multiplier by width; absent: unknown."""
     add_um2: tuple[float, ...] = attrs.field(default=(), validator=_along("bits"))
     """Area of an adder by width."""
 
@@ -180,25 +186,25 @@ class MacTable:
         return max(0.0, _on_line(bits, self.bits, self.add_pj))
 
     def area_um2(self, bits: int) -> float:
-        """Area of a multiplier and an adder; 0 where it is not known."""
+        """Area of a multiplier and an adder in um2; 0 if unknown."""
         return self._both(bits, self.multiply_um2, self.add_um2) if self.multiply_um2 and self.add_um2 else 0.0
 
     def pj(self, bits: int) -> float:
-        """One multiplication and one addition."""
+        """pJ of one multiplication and one addition."""
         return self._both(bits, self.multiply_pj, self.add_pj)
 
     def _both(self, bits: int, multiply: Sequence[float], add: Sequence[float]) -> float:
-        """A multiplier, linear in the square of the width, and an adder, linear in the width."""
+        """Sum for a multiplier, linear in the square of the width, and an adder, linear in the width."""
         squares = [width**2 for width in self.bits]
         return _on_line(bits**2, squares, multiply) + _on_line(bits, self.bits, add)
 
 
 @attrs.frozen(kw_only=True)
 class WireTable:
-    """Energy of wires; it is proportional to the square of the supply voltage."""
+    """Energy of wires, proportional to the square of the supply voltage."""
 
     source: str = ""
-    """Where the figure comes from."""
+    """Source of the figure."""
     pj_per_bit_mm: float = attrs.field(validator=positive)
     """pJ to send one bit over one millimetre."""
     voltage: float = attrs.field(validator=positive)
@@ -207,18 +213,18 @@ class WireTable:
 
 @attrs.frozen(kw_only=True)
 class TableTechnology(Technology):
-    """Energies from published tables, each scaled from the node and voltage of its source to the technology's."""
+    """Energies from published tables, each scaled from the source's node and voltage to the technology's."""
 
     type_name: ClassVar[str] = "table"
 
     node_nm: float = attrs.field(validator=positive)
-    """The process node that energies are scaled to."""
+    """The process node of the technology."""
     voltage: float = attrs.field(validator=positive, metadata=unit("V"))
-    """The supply voltage that energies are scaled to."""
+    """The supply voltage of the technology."""
     scaling: tuple[ScalingRow, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """Scaling equations by node (Stillmaker & Baas, Integration 58, 2017)."""
     memories: Mapping[str, MemoryTable] = attrs.field(factory=dict)
-    """On-chip energies by memory class, such as `sram`; of a level with `cells = "hp"` those of `sram-hp`."""
+    """On-chip energies by memory class, such as `sram`; a level with `cells = "hp"` uses `sram-hp`."""
     off_chip_pj_per_bit: Mapping[str, float] = attrs.field(factory=dict)
     """Energies by the `standard` of an off-chip level, such as `lpddr4`; not scaled with the node."""
     off_chip_channels: Mapping[str, ChannelTable] = attrs.field(factory=dict)
@@ -226,15 +232,16 @@ class TableTechnology(Technology):
     mac: MacTable
     """Energies of a multiply-accumulate."""
     gated_fraction: float = attrs.field(default=0.0, validator=share)
-    """What a gated access or MAC still costs, as a share of a full one."""
+    """Energy of a gated access or MAC, as a share of a full access or MAC."""
     skipped_fraction: float = attrs.field(default=0.0, validator=share)
-    """What a skipped access or MAC still costs, as a share of a full one."""
+    """Energy of a skipped access or MAC, as a share of a full access or MAC."""
     gated_residual: float = attrs.field(default=0.0, validator=share)  # type: ignore[misc]
-    """What a gated access or MAC costs at least under the charge `gated`, as a share of a full one."""
+    """Minimum energy of a gated access or MAC under the charge `gated`, as a share of a full access or MAC."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
     cell_um2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    """Area of one bit's cell at `node_nm`: no row of a memory has less area per bit. Absent: areas are not checked."""
+    """Area of one bit's cell at `node_nm`: the minimum area per bit of all memory rows. Absent: areas are not checked.
+    """
 
     def __attrs_post_init__(self) -> None:
         if self.cell_um2 is None:
@@ -251,7 +258,7 @@ class TableTechnology(Technology):
         return _or(table.area_factor, (self.node_nm / table.node_nm) ** 2)
 
     def scale(self, from_nm: float, from_voltage: float) -> float:
-        """What energies given for another node and voltage are multiplied by."""
+        """Factor for energies given at another node and voltage."""
         return self._relative_energy(self.node_nm, self.voltage) / self._relative_energy(from_nm, from_voltage)
 
     def energy_pj(self, level: Level, action: str) -> float:
@@ -278,9 +285,10 @@ class TableTechnology(Technology):
         return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
 
     def leakage_mw(self, level: Level) -> float:
-        """Of a table without a factor of its own proportional to the width of the devices, so to the node, and to the
-        voltage: the current per width of a class of devices hardly changes from node to node. Of an off-chip level what its
-        channels draw without traffic."""
+        """Static power of a level in mW. A table without a `leakage_factor` scales with the device width, so with the
+        node, and with the voltage: the current per width of a device class hardly changes between nodes. An off-chip
+        level has the power of its channels without traffic.
+        """
         standard = getattr(level.memory, "standard", None)
         if standard is not None and standard in self.off_chip_channels:
             channel = self.off_chip_channels[standard]
@@ -304,7 +312,7 @@ class TableTechnology(Technology):
         return self.mac.area_um2(bits) * 1e-6 * (self.node_nm / self.mac.node_nm) ** 2
 
     def _arrays(self, level: Level) -> list[tuple[MemoryTable, float]]:
-        """The memories of one instance on the chip that are limited, with their bits."""
+        """Limited on-chip memories of one instance, with their bits."""
         if getattr(level.memory, "standard", None) is not None:
             return []
         table = self._table(level)
@@ -319,7 +327,9 @@ class TableTechnology(Technology):
         return _scaled(tuple(self.scaling), nm, voltage)
 
     def _split(self, action: str) -> tuple[float, str]:
-        """The share of a full access that an action costs, and the access: read, write or a metadata_ one."""
+        """Energy of an action as a share of a full access, and the access: read, write, or the same with prefix
+        metadata_.
+        """
         state, base = 1.0, action
         for prefix, fraction in (("gated_", self.gated_fraction), ("skipped_", self.skipped_fraction)):
             if action.startswith(prefix):

@@ -12,18 +12,18 @@ from sparsemap.pieces.contracts.base import Array
 from .inner import functions
 
 Atoms = tuple[Array, Array]
-"""Values (n,) int64 and their probabilities (n,)."""
+"""Values (n,) int64 and probabilities (n,)."""
 
 
 def added(first: Atoms, second: Atoms) -> Atoms:
-    """The sum of two independent values."""
+    """Distribution of the sum of two independent values."""
     if len(first[0]) == 1 or len(second[0]) == 1:
         return first[0] + second[0], first[1] * second[1]
     return merged(np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel())
 
 
 NEVER: float = functions.NEVER
-"""A probability that counts as none."""
+"""A probability counted as zero."""
 
 
 def merged(x: Array, p: Array) -> Atoms:
@@ -33,7 +33,7 @@ def merged(x: Array, p: Array) -> Atoms:
 
 
 def repeated(value: Any, count: int, joined: Callable[[Any, Any], Any], none: Any) -> Any:
-    """So many of a value, joined by squaring; `none` is that of none."""
+    """`count` copies of a value, joined by squaring; `none` is the result for zero copies."""
     found = none
     while count:
         if count & 1:

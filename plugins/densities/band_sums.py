@@ -1,4 +1,4 @@
-"""Sums of what the blocks of bands hold."""
+"""Sums of the nonzeros in the blocks of bands."""
 
 from __future__ import annotations
 
@@ -17,24 +17,28 @@ from .inner import functions
 draws = lru_cache(1 << 12)(hypergeometric.table)
 
 ROOM = 64
-"""Values that a band holds, over those of a footprint more, at first."""
+"""Initial room for values of a band, per value of the band plus the next footprint."""
 
 Kept = tuple[int, int, Array | None, list[Atoms] | None]
-"""A footprint of `joined`: in how many blocks it occurs; either the nonzeros that each of them holds and the probabilities
-that 0, 1, .. of them do with the sub-tile empty, or what so many hold."""
+"""A footprint for `joined`: number of blocks; then either the nonzeros per kept block and the probabilities of an empty
+sub-tile in 0, 1, .. kept blocks, or the occupancies of 0, 1, .. kept blocks.
+"""
 Placed = tuple[Atoms, int, int, float]
-"""Occupancies and their probabilities, what the former are multiplied by, their row of `placed`, and their share of it."""
+"""Occupancies with probabilities, a factor for the occupancies, their row in `placed`, and their share of this row."""
 Share = tuple[int, Any, float, bool, bool]
-"""Of `gathered`: a row of `placed`, what a band is like, and the share of it; whether its groups are cut, and whether it
-holds the same however many rows the sub-tile has."""
+"""A band for `gathered`: row of `placed`, description of the band, share of the row, whether groups are cut, and
+whether the occupancy is independent of the sub-tile's rows.
+"""
 Full = tuple[Array, list[tuple[int, Array]], list[tuple[int, Array]]]
-"""(strips,) logarithms of `fullest`: of how many there are, of the chance that each of so many bands holds all that it can,
-and of the share of that with an empty sub-tile in so many."""
+"""(strips,) logarithms for `fullest`: the number of strips, the probability of full bands by number of bands, and the
+share of these with an empty sub-tile by number of bands.
+"""
 
 
 def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms:
-    """What a band holds of these footprints, given that `keep` of the `blocks` are kept, times `none`: footprints are drawn one
-    after the other, each hypergeometric given the kept blocks that are left."""
+    """Occupancies of a band with these footprints, for `keep` of `blocks` blocks kept, times `none`. Footprints are
+    drawn one after the other, each hypergeometric given the remaining kept blocks.
+    """
     x, p, states = np.zeros(1, np.int64), np.full(1, none), np.array([0, 1])
     if none <= NEVER:
         return x[:0], p[:0]
@@ -70,7 +74,9 @@ def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms
 
 
 def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
-    """(rows, size) of what bands hold, between the nearest two places `step` apart, modulo `size`, a power of two."""
+    """(rows, size) probabilities of band occupancies, split between the nearest two places `step` apart, modulo `size`,
+    a power of two.
+    """
     out, after = np.zeros(rows * size), np.zeros(rows * size)
     for (x, p), times, row, share in bands:
         functions.place(x, p, times, share, step, row * size, size, out, after)
@@ -80,8 +86,9 @@ def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
 def gathered(
     shares: list[Share], height: int, inner: int, known: dict[Any, Atoms], ask: Callable[..., Atoms]
 ) -> list[Placed]:
-    """Bands of so many rows, `inner` of them with a sub-tile, as `placed` takes them: what they hold is `known` as
-    ("_joined", (what they are like, rows, inner)), or asked for. Where groups are whole, of one row."""
+    """Bands of `height` rows, `inner` with a sub-tile, in the form of `placed`. Occupancies come from `known`, under
+    ("_joined", (description, rows, inner)), or from `ask`. With whole groups, a band of one row is used.
+    """
     every = [
         (at, (classes, height if partial else 1, 0 if certain else inner), share, 1 if partial else height)
         for at, classes, share, partial, certain in shares
@@ -90,7 +97,7 @@ def gathered(
 
 
 def fullest(bands: list[Full]) -> float | None:
-    """The share of empty sub-tiles in tiles that hold all that they can; None where there are none as far as numbers reach."""
+    """Share of empty sub-tiles in tiles with as many nonzeros as possible; None where all probabilities underflow."""
     ones, boths = [], []
     for first, every, inside in bands:
         for count, chance in every:

@@ -1,8 +1,8 @@
 """Nonzeros in a band around the diagonal of a square matrix (section 5.3).
 
-What a tile holds depends only on its distance from the diagonal, delta = first column - first row, because aligned
-tiles lie inside the matrix. Tiles are counted per delta in closed form, so that the cost is that of the band's width
-and not that of the number of tiles.
+The contents of a tile depend only on the distance from the diagonal, delta = first column - first row, because aligned
+tiles lie inside the matrix. Tiles are counted per delta in closed form: the cost grows with the width of the band, not
+with the number of tiles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def ramp(m: Array, width: int) -> Array:
 
 
 def band_cells(delta: Array, height: int, width: int, half_width: int) -> Array:
-    """Cells with |row - column| <= half_width in a rectangle whose first column minus first row is delta."""
+    """Number of cells with |row - column| <= half_width in a rectangle with delta = first column - first row."""
 
     def up_to(x: Array) -> Array:  # cells of the rectangle with column - row <= x, rows and columns counted inside it
         return ramp(x + height, width) - ramp(x, width)
@@ -36,7 +36,7 @@ def band_cells(delta: Array, height: int, width: int, half_width: int) -> Array:
 
 @attrs.frozen
 class Grid:
-    """Rectangles (height x width) laid edge to edge: `rows` x `columns` of them, from delta = 0 on."""
+    """Rectangles (height x width) side by side: `rows` x `columns`, starting at delta = 0."""
 
     height: int
     width: int
@@ -44,7 +44,7 @@ class Grid:
     columns: int
 
     def at(self, delta: Array) -> tuple[Array, Array, Array]:
-        """Number of rectangles at delta, and row and column of the first of them.
+        """Number of rectangles at delta, and row and column of the first.
 
         Solves column * width - row * height = delta: column = c0 + a t, row = g0 + b t, a and b without common factor.
         """
@@ -59,7 +59,7 @@ class Grid:
         return count, row + b * first, column + a * first
 
     def deltas(self, least: int, most: int) -> Array:
-        """The values from least to most at which there can be rectangles."""
+        """Possible values of delta of rectangles, from least to most."""
         common = math.gcd(self.height, self.width)
         least = max(least, -(self.rows - 1) * self.height)
         most = min(most, (self.columns - 1) * self.width)
@@ -73,13 +73,13 @@ class BandTable(NamedTuple):
     weight: Array
     """Share of the tiles."""
     row: Array
-    """Offset of the first tile with k nonzeros."""
+    """Row of the first tile with k nonzeros."""
     column: Array
 
 
 @attrs.frozen
 class BandedOccupancy(Occupancy):
-    """Every tile's content is known; its probability is its share among the aligned tiles."""
+    """Tiles with known contents; a tile's probability is its share of the aligned tiles."""
 
     by_shape = True
 
@@ -130,7 +130,7 @@ class BandedOccupancy(Occupancy):
         return BandTable(k, weights / tiles, rows_k, columns_k)
 
     def _first_empty(self, a: int, b: int, rows: int, columns: int) -> tuple[int, int] | None:
-        """Offset of the first empty tile: right of the band in the first row, or left of it further down."""
+        """Row and column of the first empty tile: right of the band in the first row, or left of the band further down."""
         right = (a - 1 + self.half_width) // b + 1
         if right < columns:
             return 0, right * b
@@ -138,11 +138,11 @@ class BandedOccupancy(Occupancy):
         return (down * a, 0) if down < rows else None
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
-        """P(k) = share of the aligned tiles that hold exactly k nonzeros.
+        """P(k) = share of the aligned tiles with exactly k nonzeros.
 
-        Only the first w+1 tile rows are looked at, w = ceil(h/a): w of them stand for the last w as well, the other for
-        all between. Exact if the width of a tile divides its height. All tile rows count, exactly, with `every_tile` and
-        where 2w exceeds their number.
+        Only the first w+1 tile rows are examined, w = ceil(h/a): w rows also stand for the last w, the other row for
+        all between. Exact if the width of a tile divides its height. All tile rows count, exactly, with `every_tile`
+        and where 2w exceeds the number of tile rows.
         """
         table = self._table(tile)
         kept = table.weight > 0
@@ -153,11 +153,11 @@ class BandedOccupancy(Occupancy):
         return float(table.weight[0]) if table.k[0] == 0 else 0.0
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """Share of empty sub-tiles in the first tile that holds k nonzeros (`every_tile`: in all such tiles)."""
+        """Share of empty sub-tiles in the first tile with k nonzeros (`every_tile`: in all tiles with k nonzeros)."""
         return self._empty_within(sub_tile, tile, k, False)
 
     def timeloop_empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """The tile's offset is added twice to the first row and column of a sub-tile (Q4)."""
+        """As `empty_within`, with the tile's offset added twice to the first row and column of a sub-tile (Q4)."""
         return self._empty_within(sub_tile, tile, k, True)
 
     def _empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros, twice: bool) -> Array:
@@ -174,7 +174,7 @@ class BandedOccupancy(Occupancy):
         return np.where((height > 0) & (width > 0), share, 1.0)
 
     def _empty_share(self, sub_a: int, sub_b: int, a: int, b: int, delta: Array, height, width) -> Array:
-        """Share of empty rectangles (height x width) at the corners of the sub-tiles of tiles at delta."""
+        """Share of empty rectangles (height x width) at the corners of the sub-tiles, for tiles at delta."""
         prefix, common = self._prefix(sub_a, sub_b, a, b), math.gcd(sub_a, sub_b)
         least = -(a // common)
 
@@ -186,8 +186,9 @@ class BandedOccupancy(Occupancy):
 
     @remembered
     def _prefix(self, sub_a: int, sub_b: int, a: int, b: int) -> Array:
-        """Sub-tiles of a tile by their delta, counted from that of the tile: below each multiple of their common divisor from
-        -a to b, and all."""
+        """Cumulative number of a tile's sub-tiles by delta relative to the tile: below each multiple of the greatest
+        common divisor from -a to b, and in all.
+        """
         deltas = Grid(sub_a, sub_b, a // sub_a, b // sub_b).deltas(-a, b)
         common = math.gcd(sub_a, sub_b)
         number = np.zeros(b // common + a // common + 1, np.int64)
@@ -195,7 +196,7 @@ class BandedOccupancy(Occupancy):
         return np.concatenate([[0], np.cumsum(number)])
 
     def _empty_in_all(self, sub_a: int, sub_b: int, a: int, b: int, k: Array) -> Array:
-        """The same over all tiles with k nonzeros, for every k of the table."""
+        """Share of empty sub-tiles over all tiles with k nonzeros, for every k of the table."""
         h, grid = self.half_width, Grid(a, b, self.side // a, self.side // b)
         delta = grid.deltas(-(h + b - 1), h + a - 1)
         count = grid.at(delta)[0]
@@ -213,7 +214,7 @@ class BandedOccupancy(Occupancy):
         return float(self._table(tile).k[-1])
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The band; nothing about it is random."""
+        """The band; not random."""
         index = np.arange(self.side)
         return np.abs(index[:, None] - index) <= self.half_width
 
@@ -225,9 +226,9 @@ class Banded(DensityModel):
     type_name: ClassVar[str] = "banded"
 
     half_width: int = attrs.field(validator=attrs.validators.ge(0))
-    """Words on either side of the diagonal that are nonzero."""
+    """Nonzero words on either side of the diagonal."""
     every_tile: bool = False
-    """Count all tiles, instead of judging by the first rows of tiles as the Sparseloop model does."""
+    """Count all tiles, instead of only the first rows of tiles like the Sparseloop model."""
 
     def occupancy(self, shape: tuple[int, ...]) -> BandedOccupancy:
         if len(shape) != 2 or shape[0] != shape[1]:

@@ -1,12 +1,12 @@
-"""Nonzeros in dense blocks that are placed uniformly at random, as block pruning leaves them.
+"""Nonzeros in dense blocks placed uniformly at random, the result of block pruning.
 
-An extension of the uniform model (section 5.1) from words to blocks. Assumptions:
+The uniform model (section 5.1), applied to blocks instead of words. Assumptions:
 
-* the tensor is cut in aligned blocks; `ceil(density * blocks)` of them are full of nonzeros, the others are empty;
-* tiles are aligned. In a rank where a tile is as long as a block or a multiple of it, it holds whole blocks; where it
-  is shorter, it lies within one block. A tile touches prod ceil(tile/block) blocks, all alike;
-* where neither length divides the other, as at a cut-off edge, the touched blocks are taken to share the tile's words
-  equally, and occupancies are rounded to whole words.
+* the tensor is cut into aligned blocks; `ceil(density * blocks)` blocks are full of nonzeros, the others are empty;
+* tiles are aligned. In a rank with a tile as long as a block or a multiple, the tile holds whole blocks; a shorter tile
+  lies within one block. A tile touches prod ceil(tile/block) blocks, all alike;
+* where neither length divides the other, as at a cut-off edge, the touched blocks share the tile's words equally, and
+  occupancies are rounded to whole words.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .volumes import share, volume
 
 @attrs.frozen
 class BlockOccupancy(Occupancy):
-    """The number j of nonzero blocks in a tile is hypergeometric; a block contributes the same words everywhere."""
+    """The number j of nonzero blocks in a tile is hypergeometric; every block contributes equally many words."""
 
     by_shape = True
 
     shape: tuple[int, ...]
     block: tuple[int, ...]
-    """Words per rank."""
+    """Words of a block per rank."""
     blocks: UniformOccupancy
-    """Blocks in the place of words."""
+    """Uniform occupancy over blocks instead of words."""
 
     @property
     def density(self) -> float:  # type: ignore[override]
         return self.blocks.density
 
     def _touched(self, tile: tuple[int, ...]) -> int:
-        """Blocks that a tile touches."""
+        """Number of blocks touched by a tile."""
         return min(math.prod(-(-int(t) // b) for t, b in zip(tile, self.block, strict=True)), self.blocks.words)
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
@@ -63,7 +63,9 @@ class BlockOccupancy(Occupancy):
         return self.blocks.empty((self._touched(tile),))
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """Of the blocks in the tile, j = k / words per block are nonzero; the sub-tile touches some of them."""
+        """Probability of an empty sub-tile, which touches some of the tile's blocks; j = k / words per block of these
+        are nonzero.
+        """
         touched, inner = self._touched(tile), self._touched(sub_tile)
         j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
         return none_many(touched, min(inner, touched), j)
@@ -85,13 +87,13 @@ class BlockOccupancy(Occupancy):
         return float(self._words(min(touched, self.blocks.nonzeros), touched, tile))
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
-        """Words of the granules that the fullest tile touches with its nonzero blocks; see the tables of the cost model."""
+        """Words of the granules touched by the nonzero blocks of the fullest tile; see the tables of the cost model."""
         blocks = min(self._touched(tile), self.blocks.nonzeros)
         per_block = math.prod(-(-min(b, t) // g) for b, t, g in zip(self.block, tile, granule, strict=True))
         return float(min(volume(tile), blocks * per_block * volume(granule)))
 
     def longest(self, fiber: tuple[int, ...], position: tuple[int, ...], fibers: float) -> float:
-        """Expected non-empty positions of the fullest fiber; fibers that lie in the same blocks are alike."""
+        """Expected non-empty positions of the fullest fiber; fibers in the same blocks are equally full."""
         touched, inner = self._touched(fiber), self._touched(position)
         alike = math.prod(max(1, b // f) for b, f in zip(self.block, fiber, strict=True))
         j, p = self.blocks.distribution((touched,))
@@ -101,11 +103,11 @@ class BlockOccupancy(Occupancy):
 
     @property
     def alike(self) -> tuple[int, ...]:
-        """Tiles in the same blocks."""
+        """Tiles within the same block are equally full."""
         return self.block
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Exactly the right number of nonzero blocks; those at an edge are cut off."""
+        """Random tensor with exactly `blocks.nonzeros` nonzero blocks; blocks at an edge are cut off."""
         return expanded(self.blocks.draw(rng), self.block, self.shape)
 
 
@@ -116,11 +118,13 @@ class Block(DensityModel):
     type_name: ClassVar[str] = "block"
 
     density: float = attrs.field(validator=share)
-    """Share of the blocks that are nonzero."""
+    """Share of nonzero blocks."""
     block: tuple[int, ...] = attrs.field(
         validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
     )
-    """Words per rank of a nonzero block, such as [4, 4]; fewer numbers than ranks: those of the innermost ranks."""
+    """Words per rank of a nonzero block, such as [4, 4]. With fewer numbers than ranks, the numbers apply to the
+    innermost ranks.
+    """
 
     def occupancy(self, shape: tuple[int, ...]) -> BlockOccupancy:
         missing = len(shape) - len(self.block)

@@ -1,10 +1,10 @@
-"""Weights that are pruned in blocks of output and input channels, all taps of the kernel at once: balanced, or by a mask.
+"""Weights pruned in blocks of output and input channels, with all taps of the kernel: balanced, or by a mask.
 
-A tensor such as Q[k, c, r, s] is cut in blocks of its first two ranks; the other ranks lie within blocks. Balanced masks
-keep equally many blocks in every block row (all blocks of the same outputs), or in every block column. Tiles are aligned;
-in a rank where a tile is as long as a block or a multiple of it, it holds whole blocks, where it is shorter, it lies
-within one. Of each row of blocks that a tile touches, the number of kept ones is hypergeometric, and rows are
-independent: the number of all is their convolution, and so are the chances that a part of the tile is empty.
+A tensor such as Q[k, c, r, s] is cut into blocks of its first two ranks; the other ranks lie within blocks. Balanced
+masks keep equally many blocks in every block row (all blocks of the same outputs), or in every block column. Tiles are
+aligned. In a rank, a tile as long as a block or a multiple holds whole blocks; a shorter tile lies within one block. In
+each row of blocks touched by a tile, the number of kept blocks is hypergeometric, and rows are independent. The total
+is their convolution, and so is the probability of an empty part of the tile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Sides = tuple[int, int]
 
 @lru_cache(maxsize=4096)
 def _lines(total: int, kept: int, touched: int, lines: int) -> Array:
-    """Chances of 0, 1, ... kept blocks in `touched` of `total` places of each of some lines of blocks."""
+    """Probabilities of 0, 1, ... kept blocks over some lines of blocks, with `touched` of `total` places in each."""
     one = np.zeros(touched + 1)
     count, chance = table(total, kept, touched)
     one[count] = chance
@@ -42,25 +42,25 @@ def _lines(total: int, kept: int, touched: int, lines: int) -> Array:
 
 
 def _sum(one: Array, count: int) -> Array:
-    """The distribution of the sum of so many independent draws."""
+    """Distribution of the sum of `count` independent draws."""
     return repeated(one, count, np.convolve, np.ones(1))
 
 
 @attrs.frozen
 class BalancedOccupancy(Occupancy):
-    """Every line of blocks, a block row or a block column, keeps `kept` of its blocks at random."""
+    """Every line of blocks, a block row or a block column, keeps `kept` random blocks."""
 
     by_shape = True
 
     shape: tuple[int, ...]
     block: Sides
     along: int
-    """The rank along which the blocks of a line follow each other: 1 for block rows, 0 for block columns."""
+    """Rank along which the blocks of a line are arranged: 1 for block rows, 0 for block columns."""
     kept: int
 
     @property
     def places(self) -> int:
-        """Blocks of a line."""
+        """Number of blocks in a line."""
         return self._touched(self.shape)[1]
 
     @property
@@ -68,12 +68,12 @@ class BalancedOccupancy(Occupancy):
         return self.kept / self.places
 
     def _touched(self, tile: tuple[int, ...]) -> Sides:
-        """Lines of blocks that a tile touches, and blocks of each."""
+        """Number of block lines touched by a tile, and blocks touched per line."""
         found = [-(-min(int(t), s) // b) for t, s, b in zip(tile, self.shape, self.block, strict=False)]
         return found[1 - self.along], found[self.along]
 
     def _words(self, tile: tuple[int, ...]) -> float:
-        """Of one touched block, words that lie in the tile."""
+        """Words of a touched block inside the tile."""
         return volume(tile) / math.prod(self._touched(tile))
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
@@ -87,7 +87,7 @@ class BalancedOccupancy(Occupancy):
         return power(float(none(self.places, self.kept, places)), lines)
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """P(part empty | j blocks) = P(j blocks, none of them in the part) / P(j blocks)."""
+        """P(part empty | j blocks) = P(j blocks, none in the part) / P(j blocks)."""
         lines, places = self._touched(tile)
         inner_lines, inner = (min(a, b) for a, b in zip(self._touched(sub_tile), (lines, places), strict=True))
         total = self.places
@@ -115,12 +115,12 @@ def _block() -> Sides:
 
 @attrs.frozen(kw_only=True)
 class BalancedBlock(DensityModel):
-    """Blocks of outputs and inputs of which every block row, or every block column, keeps equally many."""
+    """Blocks of outputs and inputs, with equally many kept in every block row or in every block column."""
 
     type_name: ClassVar[str] = "balanced-block"
 
     density: float = attrs.field(validator=share)
-    """Share of the blocks that are kept; what is pruned is rounded down to whole blocks."""
+    """Share of kept blocks; the number of pruned blocks is rounded down."""
     block: Sides = _block()
     """Outputs and inputs of a block."""
     balance: Literal["rows", "columns"] = "rows"
@@ -137,18 +137,18 @@ class BalancedBlock(DensityModel):
 
 @attrs.frozen(kw_only=True)
 class Gamma(DensityModel):
-    """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
+    """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero for a kept block."""
 
     type_name: ClassVar[str] = "gamma"
 
     file: Path
-    """Relative to the spec that names it, or else to the working directory."""
+    """Path relative to the spec with this key, or else to the working directory."""
     block: Sides = _block()
     """Outputs and inputs of a block."""
 
     @cached_property
     def mask(self) -> Array:
-        """(blocks of outputs, blocks of inputs) bool; the compiler of weight blocks reads it."""
+        """(blocks of outputs, blocks of inputs) bool mask, also used by the compiler of weight blocks."""
         size: list[int] = []
 
         def expect(found: tuple[int, ...]) -> None:
@@ -162,7 +162,7 @@ class Gamma(DensityModel):
         return mask
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        """Of a tensor that is longer than the mask, the rest is zeros (`padded`)."""
+        """Occupancy of a tensor of this shape; beyond the mask, the tensor is zero (`padded`)."""
         need_two_ranks(self, shape)
         blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
         more = [own - held for own, held in zip(blocks, self.mask.shape, strict=True)]

@@ -1,4 +1,4 @@
-"""What several density models need: random masks, tables that an occupancy keeps, words of messages."""
+"""Helpers of several density models: random masks, caches of an occupancy, texts of messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by(shape: Iterable[int]) -> str:
-    """A shape as messages show it: 4 x 8."""
+    """A shape for messages: 4 x 8."""
     return " x ".join(map(str, shape))
 
 
@@ -32,13 +32,14 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
 
 
 def padded(held: Iterable[int], shape: Iterable[int], words: int = 0) -> bool:
-    """Whether data with so many words per rank do for a tensor of this shape, the rest being zeros: one that is up to a quarter
-    longer than they are, or at most so many words."""
+    """Whether data of shape `held` can fill a tensor of this shape, padded with zeros: the tensor is at most a quarter,
+    or at most `words` words per rank, longer than the data.
+    """
     return all(size <= own + max(words, own // 4) for own, size in zip(held, shape, strict=True))
 
 
 def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str) -> Array:
-    """Where k stand among the occupancies that are possible; ValueError for one that is not."""
+    """Indices of k among the possible occupancies; ValueError for an impossible occupancy."""
     k = np.asarray(k).astype(np.int64)
     at = np.searchsorted(possible, k)
     at[at == len(possible)] = 0
@@ -48,12 +49,12 @@ def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str)
 
 
 def chosen(rng: np.random.Generator, places: Sequence[int], count: Any) -> Array:
-    """A mask of these places, of which `count` along the last axis are chosen at random."""
+    """Mask of shape `places` with `count` random places set along the last axis."""
     return rng.random(places).argsort(axis=-1).argsort(axis=-1) < count
 
 
 def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """The tensor of a mask of blocks; those at an edge are cut off, and ranks that the mask lacks lie within blocks."""
+    """Tensor of a mask of blocks. Blocks at an edge are cut off; ranks missing in the mask lie within blocks."""
     for rank, words in enumerate(block):
         mask = mask.repeat(words, axis=rank).take(range(shape[rank]), axis=rank)
     return np.broadcast_to(mask.reshape(*mask.shape, *(1,) * (len(shape) - mask.ndim)), shape).copy()
@@ -61,23 +62,25 @@ def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array
 
 @attrs.define
 class Memory:
-    """What the `remembered` methods of an occupancy have found: lately, and before that."""
+    """Results of the `remembered` methods of an occupancy, in a recent and an older generation."""
 
     limit: int = 8 << 20
-    """float64 that are kept, 64 MB."""
+    """Largest count of float64 kept, 64 MB."""
     size: int = 0
-    """Of those found lately."""
+    """Count of float64 in the recent generation."""
     values: dict[Any, Any] = attrs.field(factory=dict)
     older: dict[Any, Any] = attrs.field(factory=dict)
 
     def find(self, key: Any) -> Any:
-        """None: it is not known, or not any more."""
+        """Result for a key; None if never computed or forgotten."""
         if key in self.older:
             self.keep(key, self.older.pop(key))
         return self.values.get(key)
 
     def keep(self, key: Any, value: Any) -> None:
-        """When half the room is taken, what nobody asked for since the last time that it was is forgotten."""
+        """Store a result. When the recent results fill half the room, they become the older generation and the previous
+        older generation is dropped.
+        """
         self.values[key] = value
         self.size += _numbers(value)
         if 2 * self.size > self.limit:
@@ -85,7 +88,7 @@ class Memory:
 
 
 def remembered(method: Method) -> Method:
-    """A method that keeps what it has found for its arguments in the `memory` of its object, until that is full."""
+    """Cache a method's results by arguments in the object's `memory`, within its limit."""
 
     name = method.__name__
 

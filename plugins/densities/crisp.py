@@ -1,4 +1,4 @@
-"""N:M sparsity inside blocks, of which every block row keeps equally many: what CRISP prunes to (5.7)."""
+"""N:M sparsity inside blocks, with equally many blocks kept in every block row: the pattern of CRISP pruning (5.7)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .footprints import Columns
 
 @attrs.frozen(kw_only=True)
 class Crisp(DensityModel):
-    """`n` of `m` words in the kept blocks, of which every block row has `keep`: CRISP's hybrid sparsity.
+    """`n` of `m` words in the kept blocks, with `keep` blocks kept per block row: CRISP's hybrid sparsity.
 
     The first rank of the tensor has the rows; columns run over the other ranks, the second one fastest.
     """
@@ -23,7 +23,7 @@ class Crisp(DensityModel):
     type_name: ClassVar[str] = "crisp"
 
     n: int = attrs.field(validator=attrs.validators.ge(1))
-    """Nonzeros in each group of a block that is kept."""
+    """Nonzeros in each group of a kept block."""
     m: int = attrs.field(default=4, validator=attrs.validators.ge(1))
     """Words of a group."""
     block: int | tuple[int, ...] = attrs.field()
@@ -31,7 +31,7 @@ class Crisp(DensityModel):
     keep: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Kept blocks of every block row."""
     block_density: float | None = attrs.field(default=None)
-    """Or their share, rounded to whole blocks, at least one."""
+    """Alternatively, share of kept blocks, rounded to whole blocks, at least one."""
 
     @property
     def sides(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the bands of tiles hold whose blocks keep N:M words (5.7): a band is a block row, as far as it lies in a tile."""
+"""Occupancies of the bands of tiles with N:M blocks (5.7): a band is the part of a block row inside a tile."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands
 from .full_bands import heaviest
 
 Cut = tuple[int, tuple[int, ...]]
-"""Rows of a tile, and its columns per rank of `Columns`."""
+"""Rows of a tile, and columns per rank of `Columns`."""
 Widths = tuple[int, ...]
-"""These columns."""
+"""Columns per rank."""
 Places = tuple[Bands, ...]
-"""How the rows of tiles with a sub-tile lie to the blocks."""
+"""Positions, relative to the blocks, of the rows of tiles with a sub-tile."""
 
 
 @attrs.frozen
 class CrispBands(Occupancy):
-    """The bands of a tensor of `crisp.Crisp`."""
+    """The bands of a tensor with density `crisp.Crisp`."""
 
     shape: tuple[int, ...]
     columns: Columns
     block_rows: int
     """Rows of a block."""
     blocks: int
-    """C, blocks in a block row."""
+    """C, number of blocks in a block row."""
     keep: int
-    """Kept blocks of each."""
+    """Kept blocks per block row."""
     memory: Memory = attrs.field(factory=Memory, init=False, repr=False, eq=False)
 
     @remembered
@@ -49,23 +49,24 @@ class CrispBands(Occupancy):
         return self.columns.strips(columns, sub)
 
     def _positions(self, cut: Cut, sub: Cut) -> Iterator[tuple[Bands, Strips]]:
-        """How tiles with a sub-tile in them lie to the blocks."""
+        """Positions, relative to the blocks, of tiles with a sub-tile."""
         return itertools.product(self._bands(cut[0], sub[0]), self._strips(cut[1], sub[1]))
 
     @remembered
     def _heaviest(self, classes: BandClasses) -> int:
-        """The most nonzeros per row of a band."""
+        """Largest number of nonzeros per row of a band."""
         return heaviest(classes, self.keep)
 
     @remembered
     def _whole(self, columns: Widths) -> bool:
-        """Whether all groups lie in tiles whole: then the rows of a band all hold equally many, however high it is."""
+        """Whether all groups lie whole in tiles; then all rows of a band hold equally many nonzeros."""
         return not any(strip.whole.partial for strip in self._strips(columns, columns))
 
     @remembered
     def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array, float]:
-        """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one;
-        where these are in `_tile_kinds`, and the sum of the weights."""
+        """(strips,) weights, largest nonzeros per row of a band, and numbers of the tile kinds; then the index of each
+        kind in `_tile_kinds`, and the sum of the weights.
+        """
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
         kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
@@ -76,21 +77,23 @@ class CrispBands(Occupancy):
 
     @remembered
     def _tile_kinds(self, columns: Widths) -> dict[BandClasses, int]:
-        """What tiles of so many columns have of a band, numbered."""
+        """Distinct band contents of tiles of these columns, numbered."""
         return {whole: at for at, whole in enumerate(dict.fromkeys(s.whole for s in self._strips(columns, columns)))}
 
     def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
-        """Probability that a `_band` holds so many nonzeros."""
+        """Probability of `held` nonzeros in a `_band`."""
         x, p = self._band(classes, height, inner)
         return float(p[x == held].sum())
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
+        """Occupancies of a band of `height` rows with probabilities; only outcomes with the sub-tile empty in `inner`
+        rows count.
+        """
         (x, p), times = self._rows(classes, height, inner)
         return x * times, p
 
     def _rows(self, classes: BandClasses, height: int, inner: int) -> tuple[Atoms, int]:
-        """`_band` of as few rows as say all, and what its occupancies are to be multiplied by."""
+        """`_band` over the fewest sufficient rows, and the factor for its occupancies."""
         inner = 0 if classes.certain else inner
         if classes.partial:
             return self._joined(classes, height, inner), 1
@@ -98,7 +101,7 @@ class CrispBands(Occupancy):
 
     @remembered
     def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """`_band`, by `joined`."""
+        """`_band`, computed by `joined`."""
         left = self.blocks - sum(count for footprint, count in classes if footprint is NEVER)
         none = math.comb(left, self.keep) / math.comb(self.blocks, self.keep)  # of those that would never be empty
         some = [one for one in classes if one[0] is not NEVER] if none else []
@@ -112,15 +115,16 @@ class CrispBands(Occupancy):
 
     @remembered
     def _moments(self, classes: BandClasses, height: int) -> tuple[int, int, int, float, float]:
-        """Of what a `_band` holds: the least and the most, what divides all, mean and variance."""
+        """Smallest and largest occupancy of a `_band`, greatest common divisor, mean and variance."""
         x, p = self._band(classes, height, 0)
         mean = dot(x, p)
         return int(x[0]), int(x[-1]), int(np.gcd.reduce(x)), mean, dot((x - mean) ** 2, p)
 
     @remembered
     def _places(self, rows: int, sub: int, whole: bool) -> tuple[Places, int]:
-        """How rows of tiles lie to the blocks. Those in one band that hold equally many, where groups are whole: as if they were
-        one row, and how many they are; else 0."""
+        """Positions of the rows of tiles relative to the blocks, and 0. If all rows lie in one band and hold equally
+        many nonzeros, because groups are whole: the position of a single row, and the number of rows.
+        """
         places = self._bands(rows, sub)
         (weight, apart, touched), *others = places
         height, inner, count = touched[0]

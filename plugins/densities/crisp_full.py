@@ -1,4 +1,4 @@
-"""Tiles whose blocks keep N:M words, and that hold as many nonzeros as they can (5.7): by logarithms."""
+"""Tiles with N:M blocks and as many nonzeros as possible (5.7), computed with logarithms."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from .full_bands import Filled, filled
 
 
 class FullestTiles(CrispBands):
-    """The share of empty sub-tiles in the fullest tiles."""
+    """Share of empty sub-tiles in the fullest tiles."""
 
     __slots__ = ()
 
     def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
-        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
-        digits, which is what they carry: counts that are whole numbers are rounded up."""
+        """`empty_within` of the fullest tiles, by logarithms, because few tiles are as full; None on underflow. Rounded
+        to 14 digits, the accuracy reached: whole-number counts are rounded up later.
+        """
         rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[Full]()
         for band in places:
             one = self._heaviest_strips(columns, sub, band.weight if band.rows == rows else 0)
@@ -41,15 +42,16 @@ class FullestTiles(CrispBands):
 
     @remembered
     def _heaviest_strips(self, columns: Widths, sub: Widths, weight: int) -> Array:
-        """(strips,) logarithm of the number of those whose tiles may hold most nonzeros."""
+        """(strips,) logarithm of the number of strips with the largest possible occupancy."""
         weights, most, *_ = self._weights(columns, sub)
         with np.errstate(divide="ignore"):
             return logs(np.where(most == most.max(), weight * weights, 0.0))
 
     @remembered
     def _full_strips(self, columns: Widths, sub: Widths, height: int, inner: int) -> Array:
-        """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
-        sub-tile."""
+        """(strips,) logarithm of the probability of a full band; with `inner`, logarithm of the share with an empty
+        sub-tile.
+        """
         kinds, at = self._filled_strips(columns, sub, inner > 0)
         chances = [kind.chance(height, inner) if kind else 0.0 for kind in kinds]
         with np.errstate(divide="ignore"):
@@ -58,13 +60,15 @@ class FullestTiles(CrispBands):
 
     @remembered
     def _full_strips_finite(self, columns: Widths, sub: Widths, height: int) -> Array:
-        """The same of whole bands, 0 where they never do."""
+        """`_full_strips` of whole bands, 0 where a band is never full."""
         whole = self._full_strips(columns, sub, height, 0)
         return np.where(np.isfinite(whole), whole, 0.0)
 
     @remembered
     def _filled_strips(self, columns: Widths, sub: Widths, inside: bool) -> tuple[list[Filled | None], Array]:
-        """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
+        """Distinct results of `_filled` over the strips, with or without the sub-tile, and (strips,) the index of each
+        strip.
+        """
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
         every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
         kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}

@@ -1,4 +1,4 @@
-"""What tiles hold whose blocks keep N:M words (5.7): what bands do, convolved as products of Fourier transforms."""
+"""Occupancies of tiles with N:M blocks (5.7): distributions of bands, convolved as products of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from .crisp_full import FullestTiles
 from .footprints import BandClasses
 
 POINTS = 2048
-"""The most occupancies of one tile."""
+"""Largest number of occupancies of one tile."""
 UNSEEN = 1e-15
-"""Probability below which an occupancy is left out."""
+"""Smallest probability of a listed occupancy."""
 EXPONENT = 40.0
 """exp(-40) = 4e-18 bounds the probability beyond the window of a transform."""
 Asked = tuple[Places, Widths]
-"""A sub-tile: how its tiles lie, and its columns."""
+"""A sub-tile: positions of its tiles, and its columns."""
 _Factor = tuple[Any, Array, int]
-"""Other bands: the spectra of what one or all of them hold or their rows, which of these strips have, and in the latter case
-how many bands there are."""
+"""Further bands: spectra of all these bands, or rows of the spectrum of one band; index of each strip's spectrum;
+number of bands in the second case.
+"""
 TOGETHER = 1 << 14
-"""Places that are transformed at once: more leave the cache."""
+"""Limit of places transformed together, to stay in the cache."""
 
 
 class Lattice(NamedTuple):
-    """The lattice of occupancies on which tiles of one size are transformed: `origin` + i * `step`, i < `points`."""
+    """Lattice of occupancies for the transforms of tiles of one size: `origin` + i * `step`, i < `points`."""
 
     origin: int
     step: int
@@ -42,28 +43,29 @@ class Lattice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Points of the transform."""
+        """Length of the transform."""
         return max(8, 1 << (self.points - 1).bit_length())
 
     def over(self, rows: int) -> Lattice:
-        """That of one row of tiles whose rows all hold equally many."""
+        """Lattice for a single row, where all rows of a tile hold equally many nonzeros."""
         return self if rows == 1 else Lattice(self.origin // rows, self.step // rows, self.points)
 
 
 class _Sum(NamedTuple):
-    """Bands of tiles that lie in one way: of the tiles of one number, with a weight."""
+    """Bands of tiles in one position: for the query of one number, with a weight."""
 
     number: int
     weight: int
     mixed: slice
-    """Rows with what a first band holds, a row per kind of tile, or one for all if there are no others .."""
+    """Rows with the occupancies of a first band: a row per kind of tile, or a single row if there are no other bands.
+    """
     weights: Array | None
-    """.. or else the weights of kinds or strips."""
+    """Weights of kinds or strips, without a first band."""
     factors: list[_Factor]
     by_kind: bool
 
     def product(self, spectra: Array) -> Array:
-        """(places,) the transform of the sum over all kinds or strips."""
+        """(places,) transform of the sum over all kinds or strips."""
         product: Any = spectra[self.mixed] if self.weights is None else self.weights
         for bands_of, at, count in self.factors:
             own = repeated(spectra[bands_of], count, np.multiply, 1.0) if count else bands_of
@@ -73,13 +75,15 @@ class _Sum(NamedTuple):
 
 
 class CrispSums(FullestTiles):
-    """Distributions of tiles, with sub-tiles that are empty."""
+    """Occupancy distributions of tiles, and their joint distributions with an empty sub-tile."""
 
     __slots__ = ()
 
     @remembered
     def _layout(self, cut: Cut) -> Lattice:
-        """All occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3))) = exp(-40)."""
+        """Lattice of all occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3)))
+        = exp(-40).
+        """
         low, high, step = math.inf, -math.inf, 0
         for band, strip in self._positions(cut, cut):
             mean = variance = least = most = 0.0
@@ -98,8 +102,9 @@ class CrispSums(FullestTiles):
         return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
 
     def _empty_shares(self, about: tuple[Lattice, Widths, Places, Widths], asked: list[Asked]) -> list[Array]:
-        """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles of so many
-        columns that lie like these places, with parts of so many columns."""
+        """`empty_within` at the lattice's occupancies, up to the last with a probability. `about`: lattice, columns and
+        positions of the tiles, columns of their parts.
+        """
         layout, columns, *_ = about
         found = {
             one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1
@@ -118,7 +123,9 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _known(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> tuple[Array, Array]:
-        """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
+        """Whether lattice occupancies have a probability, up to the last, and these probabilities, with 1 in place of
+        none.
+        """
         one = self._of_tiles(layout, columns, places, sub)
         known = one > UNSEEN / 2
         stop = int(known.nonzero()[0][-1]) + 1
@@ -126,12 +133,12 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _of_tiles(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> Array:
-        """(points,) P(k) of all tiles, each as often as it has sub-tiles."""
+        """(points,) P(k) over all tiles, each weighted by the number of its sub-tiles."""
         found: Array = self._transformed(layout, columns, [(places, sub)], False)[0]
         return found
 
     def _transformed(self, layout: Lattice, columns: Widths, asked: list[Asked], inside: bool) -> Array:
-        """(asked, points) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
+        """(asked, points) P(k), or with `inside` P(k and sub-tile empty), averaged over all sub-tiles."""
         sums, held, rows, size, step = list[_Sum](), list[Placed](), 0, layout.size, layout.step
         for number, (places, sub) in enumerate(asked):
             weights, _, whole, order, _ = self._weights(columns, sub)
@@ -168,7 +175,7 @@ class CrispSums(FullestTiles):
 
     @staticmethod
     def _summed(sums: list[_Sum], held: Array) -> list[Array]:
-        """What the bands of these tiles hold together, from what some hold, (rows, places)."""
+        """Occupancies of all bands together, from the single bands' occupancies (rows, places)."""
         products = [at for at, one in enumerate(sums) if one.factors]
         found: list[Any] = [None if one.factors else held[one.mixed.start] for one in sums]
         if products:
@@ -180,14 +187,14 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _inside_kinds(self, columns: Widths, sub: Widths, inner: int) -> tuple[Array, list[BandClasses]]:
-        """(strips,) what their bands with so many rows of a sub-tile are like, and what there is of that."""
+        """(strips,) index of each strip's band with `inner` rows of a sub-tile, and the list of distinct bands."""
         every = [strip.inside.given(inner) for strip in self._strips(columns, sub)]
         kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
         return np.array([kinds[classes] for classes in every]), list(kinds)
 
     @remembered
     def _spectra_apart(self, columns: Widths, height: int, count: int, step: int, size: int) -> Array:
-        """(kinds of tiles, places) the same of bands without one."""
+        """(kinds of tiles, places) spectra of bands without a sub-tile."""
         return self._powers(self._tile_kinds(columns), height, 0, count, step, size)
 
     def _powers(self, kinds: Iterable[BandClasses], height: int, inner: int, count: int, step: int, size: int) -> Array:
@@ -195,21 +202,22 @@ class CrispSums(FullestTiles):
         return repeated(np.fft.rfft(placed(held, len(held), size, step), axis=1), count, np.multiply, 1.0)
 
     def _mixed(self, columns: Widths, sub: Widths, height: int, inner: int) -> list[Placed]:
-        """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
-        and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
+        """For all kinds of tiles, the occupancies of a band with a sub-tile, with the joint probability of an empty
+        sub-tile; the kind, and the weight of the strips. `inner` is 0 without a sub-tile.
+        """
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
         return gathered(self._shares(columns, sub, inner), height, inner, self.memory.values, self._joined)
 
     @remembered
     def _mixed_row(self, columns: Widths, sub: Widths, inner: int) -> tuple[Any, ...]:
-        """`_mixed` for a height of 1, and the arrays in it."""
+        """`_mixed` for a height of 1, and the arrays within."""
         mixed = self._mixed(columns, sub, 1, inner)
         return mixed, *(part for atoms, *_ in mixed for part in atoms)
 
     @remembered
     def _shares(self, columns: Widths, sub: Widths, inner: int) -> list[Share]:
-        """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
+        """Components of the bands of `_mixed`: kind of tile, footprints, and share."""
         weights, _, whole, *_ = self._weights(columns, sub)
         shares: dict[tuple[int, BandClasses], float] = {}
         for strip, weight, at in zip(self._strips(columns, sub), weights.tolist(), whole.tolist(), strict=True):

@@ -1,10 +1,11 @@
-"""The tiles of tensors whose blocks keep N:M words (5.7), exact.
+"""Tiles of tensors with N:M sparsity in kept blocks (5.7), exact.
 
-In one block row (a *band*) the number of kept blocks among those that a tile touches is hypergeometric, and a kept block
-adds what its groups hold: all of it known for whole groups, hypergeometric per row and group for others. Bands are
-independent, so that their distributions are convolved, as products of Fourier transforms. Tiles of the same size that lie
-differently to the blocks are averaged. All of this is exact up to 1e-15 in absolute probability, but for tiles with more
-than `crisp_sums.POINTS` possible occupancies within reach: there, occupancies are split between the nearest two of so many.
+In one block row (a *band*), the number of kept blocks touched by a tile is hypergeometric. A kept block adds the
+nonzeros of its groups: a fixed number for whole groups, hypergeometric per row and group for cut groups. Bands are
+independent, so their distributions are convolved, as products of Fourier transforms. Tiles of the same size in
+different positions relative to the blocks are averaged. All of this is exact up to 1e-15 in absolute probability,
+except for tiles with more than `crisp_sums.POINTS` possible occupancies within reach: there, an occupancy is split
+between the nearest two of so many points.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .crisp_sums import UNSEEN, Asked, CrispSums, Lattice
 
 
 class CrispOccupancy(CrispSums):
-    """Tiles of a tensor of `crisp.Crisp`. Tiles are aligned; those cut off at an edge count as they are."""
+    """Tiles of a tensor of `crisp.Crisp`. Tiles are aligned; tiles cut off at an edge count with their actual size."""
 
     __slots__ = ()
 
@@ -43,7 +44,7 @@ class CrispOccupancy(CrispSums):
 
     @remembered
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
-        """P(k), as the module says."""
+        """P(k), as described in the module."""
         cut = self._cut(tile)
         layout, (places, rows) = self._layout(cut), self._places(cut[0], cut[0], self._whole(cut[1]))
         p = self._of_tiles(layout.over(rows or 1), cut[1], places, cut[1])
@@ -56,7 +57,7 @@ class CrispOccupancy(CrispSums):
 
     @remembered
     def empty(self, tile: tuple[int, ...]) -> float:
-        """Every band is empty: the mean over kept blocks of the product of their being empty."""
+        """Probability of every band being empty, averaged over the positions of the tile."""
         cut = self._cut(tile)
         found = total = 0.0
         for band, strip in self._positions(cut, cut):
@@ -68,13 +69,13 @@ class CrispOccupancy(CrispSums):
         return found / total
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """P(sub-tile empty and k in the tile) / P(k), of all sub-tiles."""
+        """P(sub-tile empty and k in the tile) / P(k), over all sub-tiles."""
         k = np.asarray(k)
         found = self.empty_within_many(np.array([sub_tile]), np.array([tile]), k.ravel(), np.array([k.size]))
         return found.reshape(k.shape)
 
     def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        """The same of n pairs; those of one tile are transformed together."""
+        """`empty_within` of n pairs; pairs of one tile are transformed together."""
         found, stop = np.empty(len(k)), 0
         asked = defaultdict[Any, dict[Asked, Any]](dict)
         looked_up = list[tuple[int, int, Lattice, Any, Asked]]()
@@ -107,8 +108,9 @@ class CrispOccupancy(CrispSums):
 
     @remembered
     def _tile(self, tile: tuple[int, ...]) -> tuple[Cut, Lattice, float, Places]:
-        """Rows and columns of a tile, its layout, the most nonzeros, and how it lies; () where some are cut off at an edge: then
-        not all have as many sub-tiles."""
+        """Rows and columns of a tile, lattice, largest number of nonzeros, and positions; () where tiles are cut off at
+        an edge, since the number of sub-tiles then differs.
+        """
         rows, columns = cut = self._cut(tile)
         sizes = (self.shape[0], *self.columns.ranks)
         even = not any(size % width for size, width in zip(sizes, (rows, *columns), strict=True))
@@ -117,13 +119,15 @@ class CrispOccupancy(CrispSums):
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
-        """The heaviest blocks that a band may keep, in every band."""
+        """Nonzeros with the heaviest possible blocks kept in every band."""
         rows, columns = self._cut(tile)
         most = int(self._weights(columns, columns)[1].max())
         return float(max(band.rows for band in self._bands(rows, rows)) * most)
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
-        """All words of the blocks that may be kept, where granules lie within blocks; otherwise each nonzero's granule."""
+        """All words of the largest set of kept blocks, if granules lie within blocks; otherwise one granule per
+        nonzero.
+        """
         (rows, columns), (high, wide) = self._cut(tile), self._cut(granule)
         words, grain, block = rows * math.prod(columns), high * math.prod(wide), self.columns.block
         within = self.columns.ranks[-1] % block == block % wide[-1] == self.block_rows % high == 0
@@ -134,11 +138,11 @@ class CrispOccupancy(CrispSums):
 
     @property
     def alike(self) -> tuple[int, ...]:
-        """Rows of one block row keep the same blocks, and in each equally many words of a group."""
+        """All rows of one block row keep the same blocks, and within these equally many words of a group."""
         return self.block_rows, self.columns.block, *(1,) * (len(self.shape) - 2)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Exactly `keep` blocks of every block row, and n words of every group of a kept block."""
+        """Random tensor: exactly `keep` blocks in every block row, and n words in every group of a kept block."""
         rows, (count, m) = self.shape[0], (self.columns.count, self.columns.m)
         blocks = chosen(rng, (-(-rows // self.block_rows), self.blocks), self.keep)
         order = rng.random((rows, -(-count // m) * m))

@@ -1,4 +1,4 @@
-"""The nonzeros of an actual tensor (section 5.4): histograms over its aligned tiles."""
+"""Nonzeros of an actual tensor (section 5.4): histograms over aligned tiles."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from .common import Memory, by, padded, positions, remembered
 from .tensor_files import Limits, read_nonzeros
 
 KEPT = 64
-"""What the remembered tilings of a tensor may take, over the coordinates of its nonzeros."""
+"""Room for cached tilings of a tensor, relative to the size of its coordinates."""
 
 
 class Tiling(NamedTuple):
-    """The occupied tiles of one tiling, and its histogram."""
+    """The occupied tiles of one tiling, and the histogram of all tiles."""
 
     owner: Array
-    """Occupied tile of every nonzero, shape (nonzeros,)."""
+    """(nonzeros,) occupied tile of every nonzero."""
     counts: Array
-    """Nonzeros per occupied tile."""
+    """(occupied tiles,) nonzeros per tile."""
     corners: Array
-    """Tile index per rank and occupied tile."""
+    """(ranks, occupied tiles) index of each tile."""
     k: Array
     tiles: Array
-    """Tiles with k nonzeros; empty ones included."""
+    """Number of tiles with k nonzeros, including empty tiles."""
 
 
 @attrs.frozen(eq=False)
 class DataOccupancy(Occupancy):
-    """Every tile counts as often as it occurs. Tiles are aligned; those cut off at an edge count as they are."""
+    """Histograms of tiles. Tiles are aligned; tiles cut off at an edge count with their actual size."""
 
     by_shape = True
 
     shape: tuple[int, ...]
     coordinates: Array
-    """Nonzeros: (ranks, nonzeros) int64."""
+    """(ranks, nonzeros) int64 coordinates of the nonzeros."""
     label: str = "the tensor"
     actual: bool = False
     memory: Memory = attrs.field(init=False, repr=False)
@@ -70,7 +70,7 @@ class DataOccupancy(Occupancy):
         return Tiling(owner, counts, np.array(np.unravel_index(places, grid)), k, tiles)
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
-        """P(k) = share of the aligned tiles that hold exactly k nonzeros."""
+        """P(k) = share of the aligned tiles with exactly k nonzeros."""
         tiling = self._tiling(tile)
         return tiling.k, tiling.tiles / tiling.tiles.sum()
 
@@ -99,7 +99,7 @@ class DataOccupancy(Occupancy):
         return float(self._tiling(tile).k[-1])
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The tensor itself; nothing about it is random."""
+        """The tensor itself; not random."""
         drawn = np.zeros(self.shape, bool)
         drawn[tuple(self.coordinates)] = True
         return drawn
@@ -111,18 +111,19 @@ def _capacity(_: object, __: object, value: str) -> None:
 
 @attrs.frozen(kw_only=True)
 class ActualData(DensityModel):
-    """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz), a NumPy array (.npy), or a text with a
-    digit 0 or 1 per word, the first rank running fastest (.txt)."""
+    """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz), a NumPy array (.npy), or a text with
+    a digit 0 or 1 per word, the first rank running fastest (.txt).
+    """
 
     type_name: ClassVar[str] = "data"
 
     file: Path
-    """Relative to the spec that names it, or else to the working directory."""
+    """Path relative to the spec with this key, or else to the working directory."""
     max_size: str = attrs.field(default="512 MB", validator=_capacity)
-    """The memory that reading the file may take; more is refused before it is allocated. Or "unlimited"."""
+    """Limit of the memory for reading the file, checked before allocation; or "unlimited"."""
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        """Of a tensor that is longer than the data, the rest is zeros (`padded`)."""
+        """Occupancy of a tensor of this shape; beyond the data, the tensor is zero (`padded`)."""
 
         wanted = f"and the workload's tensor is {by(shape)}"
 

@@ -1,5 +1,6 @@
-"""Tensors seen in another way: some of their ranks as one (5.8), or as hardware with N:M multiplexers keeps them, whatever
-their own pattern (5.9)."""
+"""Other views of tensors: several ranks merged into one (5.8), or stored by hardware with N:M multiplexers independent
+of the pattern (5.9).
+"""
 
 from __future__ import annotations
 
@@ -21,26 +22,26 @@ from .structured import NOfM
 
 @attrs.frozen(kw_only=True)
 class Flattened(DensityModel):
-    """A tensor of another shape whose last ranks are one rank here, the first of them fastest: weights of convolutions as
-    matrices, whose columns run over the kernel and then over the channels.
+    """A tensor with its last ranks merged into one, the first of these fastest: weights of convolutions as matrices,
+    with columns running over the kernel and then over the channels.
 
-    Where the model tells tiles of one volume apart, the ranks of a drawn tensor are flattened: for actual data and masks,
-    of which there is one only, that is exact.
+    If the density model distinguishes tiles of one volume, the ranks of a drawn tensor are merged. This is exact for
+    actual data and masks.
     """
 
     type_name: ClassVar[str] = "flattened"
 
     of: DensityModel
-    """The density of the tensor."""
+    """Density of the original tensor."""
     shape: tuple[int, ...]
-    """Its words per rank."""
+    """Words per rank of the original tensor."""
 
     @property
     def nominal(self) -> DensityModel:
         return self.of
 
     def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
-        """Of a tensor that may be padded: the rest is zeros."""
+        """Occupancy of a possibly padded tensor; the padding is zero."""
         kept = len(shape) - 1
         joined = math.prod(self.shape[kept:])
         given = (*self.shape[:kept], joined)
@@ -57,25 +58,26 @@ class Flattened(DensityModel):
 
 @attrs.frozen(kw_only=True)
 class Grouped(DensityModel):
-    """N of M words of every group, N the least that no group of the tensor exceeds; dense where it is more than allowed.
+    """N of M words of every group, N being the smallest allowed number not exceeded by any group; dense if no allowed
+    number suffices.
 
-    With `block`, groups of blocks without nonzeros are left out. Otherwise every group takes N words, also one with fewer
-    nonzeros: what is stored is padded. For a space, which gives `of` and `rank` (see its key `stored`). Where tiles of one
-    volume differ, groups are those of a drawn tensor: of actual data and masks there is one only.
+    With `block`, blocks without nonzeros are left out. Every other group stores N words, padded with zeros if
+    necessary. A space sets `of` and `rank` (see its key `stored`). Where tiles of one volume differ, groups come from a
+    drawn tensor; for actual data and masks, this is exact.
     """
 
     type_name: ClassVar[str] = "grouped"
 
     n: tuple[int, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    """What N may be."""
+    """Allowed values of N."""
     m: int = attrs.field(default=4, validator=attrs.validators.ge(1))
-    """Words of a group, along the rank that is summed."""
+    """Words of a group, along the summed rank."""
     block: tuple[int, int] = (0, 0)
-    """Rows and summed words of a block that is left out if it holds zeros only; 0: none are."""
+    """Rows and summed words of a block, left out if all zero; 0: no blocks."""
     of: DensityModel
-    """The tensor's own."""
+    """Density of the tensor."""
     rank: int
-    """Its rank that is summed."""
+    """Index of the summed rank."""
 
     @property
     def nominal(self) -> DensityModel:
@@ -107,11 +109,11 @@ class Grouped(DensityModel):
         return self.of.of if isinstance(self.of, Flattened) else self.of
 
     def _least(self, most: int) -> int:
-        """The N for groups of which the fullest has so many nonzeros; all words if none will do."""
+        """N for groups with at most `most` nonzeros; all M words if no allowed N suffices."""
         return min((n for n in self.n if n >= most), default=self.m)
 
     def _kept(self, drawn: Array) -> Array:
-        """(..., rows, summed words) bool: what is kept of a tensor."""
+        """(..., rows, summed words) bool: the stored words of a tensor."""
         words = drawn.shape[-1]
         whole = np.pad(drawn, [(0, 0)] * (drawn.ndim - 1) + [(0, -words % self.m)])
         groups = whole.reshape(*whole.shape[:-1], -1, self.m)

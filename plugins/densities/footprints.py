@@ -1,8 +1,8 @@
-"""Which blocks and N:M groups the aligned tiles of a matrix touch: the geometry behind the density `crisp`.
+"""Blocks and N:M groups touched by the aligned tiles of a matrix: the geometry of the density `crisp`.
 
-A matrix is cut in blocks, its rows in groups of `m` neighbouring columns. A tile cuts out of each *band*, that is of each
-block row it touches, the same columns. What it holds of one block is a *footprint*; tiles with the same footprints hold
-the same distribution of nonzeros, so that few of them stand for all.
+A matrix is cut into blocks, and its rows into groups of `m` neighbouring columns. A tile covers the same columns in
+each *band*, the part of a block row inside the tile. The part of one block inside a tile is a *footprint*. Tiles with
+equal footprints have the same distribution of nonzeros, so a few tiles stand for all.
 """
 
 from __future__ import annotations
@@ -27,59 +27,63 @@ from .common import Memory, remembered
 
 @attrs.frozen(eq=False, slots=False)
 class Footprint:
-    """What a tile holds of one kept block, per row, and how a sub-tile of it may be empty; alike ones are one object
-    (`_interned`)."""
+    """Contents of one kept block inside a tile, per row, and the probability of an empty sub-tile. Equal footprints are
+    the same object (`_interned`).
+    """
 
     fixed: int
-    """Nonzeros of the groups that lie in the tile whole."""
+    """Nonzeros of the groups entirely inside the tile."""
     partial: tuple[tuple[float, ...], ...] = ()
-    """Of each other group, the probability of 0, 1, .. nonzeros."""
+    """Per cut group, the probabilities of 0, 1, .. nonzeros."""
     empty: float = 1.0
-    """Of a row with a sub-tile: probability that its part of the whole groups is empty .."""
+    """For a row with a sub-tile: probability of no nonzero in the sub-tile's part of the whole groups."""
     partial_empty: tuple[tuple[float, ...], ...] = ()
-    """.. and `partial` with the sub-tile's part empty, in the same order."""
+    """`partial` jointly with the sub-tile's part being empty, in the same order."""
 
     @cached_property
     def most(self) -> int:
-        """The most nonzeros, per row."""
+        """Largest number of nonzeros per row."""
         return self.fixed + sum(len(p) - 1 for p in self.partial)
 
     @cached_property
     def order(self) -> tuple[Any, ...]:
-        """What footprints are sorted by."""
+        """Sort key of footprints."""
         return self.fixed, self.partial, self.empty, self.partial_empty
 
     @cached_property
     def untouched(self) -> bool:
-        """Whether the sub-tile has nothing of it."""
+        """Whether the sub-tile lies entirely outside the footprint."""
         return self.empty == 1.0 and self.partial_empty == self.partial
 
     @cached_property
     def chance(self) -> float:
-        """Of a row with a sub-tile: probability that it is empty in a kept block."""
+        """For a row with a sub-tile: probability of an empty sub-tile in a kept block."""
         return self.empty * math.prod(map(sum, self.partial_empty))
 
     def full(self, height: int, inner: int) -> float:
-        """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
+        """Probability of a kept block of `height` rows being as full as possible, with the sub-tile empty in `inner`
+        rows.
+        """
         outside, inside = self.fullest
         rows: float = power(outside, height - inner)
         return rows * power(inside, inner) if inner else rows
 
     @cached_property
     def fullest(self) -> tuple[float, float]:
-        """Probability that a row holds all that it can; of one with a sub-tile, with that empty."""
+        """Probability of a row being as full as possible; for a row with a sub-tile, jointly with an empty sub-tile."""
         pairs = zip(self.partial, self.partial_empty, strict=True)
         return math.prod(p[-1] for p in self.partial), self.empty * math.prod(e[len(p) - 1] for p, e in pairs)
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def powers(self, inner: int, count: int) -> Array:
-        """(count + 1,) probability that the sub-tile is empty in `inner` rows of 0, 1, .. kept blocks, without `partial`."""
+        """(count + 1,) probability of an empty sub-tile in `inner` rows of 0, 1, .. kept blocks, without `partial`."""
         return powers(self.empty, inner * np.arange(count + 1))
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def blocks(self, height: int, inner: int, count: int) -> list[Atoms]:
-        """Occupancies of 0, 1, .. count kept blocks of so many rows; in `inner` of them the sub-tile is empty, or the
-        probability is lost."""
+        """Occupancies of 0, 1, .. `count` kept blocks of `height` rows; only outcomes with the sub-tile empty in
+        `inner` rows count.
+        """
         x, p = added(_rows(self.partial, height - inner), _rows(self.partial_empty, inner))
         one = x + self.fixed * height, p * power(self.empty, inner)
         return list(accumulate([one] * count, added, initial=(np.zeros(1, np.int64), np.ones(1))))
@@ -87,7 +91,7 @@ class Footprint:
 
 @lru_cache(1 << 12)
 def _rows(groups: tuple[tuple[float, ...], ...], count: int) -> Atoms:
-    """Occupancies of so many rows with these groups."""
+    """Occupancies of `count` rows with these groups."""
     if count > 1:
         return added(_rows(groups, count // 2), _rows(groups, count - count // 2))
     row: Atoms = (np.zeros(1, np.int64), np.ones(1))
@@ -97,33 +101,35 @@ def _rows(groups: tuple[tuple[float, ...], ...], count: int) -> Atoms:
 
 
 NEVER = Footprint(0, (), 0.0)
-"""A kept block in which the sub-tile is never empty."""
+"""A kept block with a never-empty sub-tile."""
 
 
 class BandClasses(tuple[tuple[Footprint, int], ...]):
-    """Footprints, and in how many blocks of a band each occurs; those that are alike are one object (`interned`)."""
+    """Footprints, and the number of blocks of a band with each; equal lists are the same object (`interned`)."""
 
     __eq__, __hash__ = object.__eq__, object.__hash__
 
     @cached_property
     def partial(self) -> bool:
-        """Whether some of a footprint's groups are not in the tile whole."""
+        """Whether some footprint has groups cut by the tile."""
         return any(footprint.partial for footprint, _ in self)
 
     @cached_property
     def most(self) -> int:
-        """The most nonzeros of a block, per row."""
+        """Largest number of nonzeros of a block, per row."""
         return max(footprint.most for footprint, _ in self)
 
     @cached_property
     def certain(self) -> bool:
-        """Whether the sub-tile is empty in no kept block that it touches, in however many rows."""
+        """Whether the sub-tile is never empty in a kept block it touches, for any number of rows."""
         return all(footprint is NEVER or footprint.untouched for footprint, _ in self)
 
     @cached_property
     def apart(self) -> tuple[BandClasses, float] | None:
-        """If the sub-tile lies in whole groups of one block: the band with this block never kept, and the chance that a row of
-        the sub-tile is empty where it is; what else the band holds does not depend on that."""
+        """If the sub-tile lies in whole groups of a single block: the band with this block never kept, and the
+        probability of an empty sub-tile row if the block is kept. The band's other contents are independent of this
+        event.
+        """
         some = [(footprint, count) for footprint, count in self if not footprint.untouched]
         (footprint, count), *others = some or [(NEVER, 0)]
         if others or count != 1 or footprint is NEVER or footprint.partial_empty != footprint.partial:
@@ -133,11 +139,11 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
 
     @cached_property
     def rarest(self) -> float:
-        """The least chance that a row with a sub-tile is empty in a kept block, of blocks that may be empty."""
+        """Smallest probability of an empty sub-tile row in a kept block, among blocks possibly empty there."""
         return min((footprint.chance for footprint, _ in self if footprint is not NEVER), default=1.0)
 
     def given(self, inner: int) -> BandClasses:
-        """The same for `inner` rows with a sub-tile: where it is empty once in 1e18 times, it never is."""
+        """The classes for `inner` rows with a sub-tile; a probability below 1e-18 of an empty sub-tile counts as never."""
         if power(self.rarest, inner) > 1e-18:
             return self
         some = Counter[Footprint]()
@@ -154,14 +160,14 @@ def _rarest_first(counts: Counter[Footprint]) -> BandClasses:
 
 
 class Bands(NamedTuple):
-    """The rows of a tile with a sub-tile in it."""
+    """The rows of a tile containing a sub-tile."""
 
     weight: int
-    """Sub-tiles that lie so, of all tiles."""
+    """Number of sub-tiles in this position, over all tiles."""
     heights: tuple[tuple[int, int, int], ...]
-    """(rows, 0, bands) where the sub-tile is not .."""
+    """(rows, 0, bands) outside the sub-tile."""
     touched: tuple[tuple[int, int, int], ...]
-    """.. and (rows, rows of the sub-tile, bands) where it is."""
+    """(rows, rows of the sub-tile, bands) with the sub-tile."""
 
     @property
     def rows(self) -> int:
@@ -169,17 +175,17 @@ class Bands(NamedTuple):
 
 
 class Strips(NamedTuple):
-    """The columns of a tile with a sub-tile in it."""
+    """The columns of a tile containing a sub-tile."""
 
     weight: int
     whole: BandClasses
-    """Footprints of the tile in a band without the sub-tile, .."""
+    """Footprints of the tile in a band without the sub-tile."""
     inside: BandClasses
-    """.. and with it."""
+    """Footprints of the tile in a band with the sub-tile."""
 
 
 def bands(rows: int, block: int, tile: int, sub: int) -> tuple[Bands, ...]:
-    """Distinct tiles of so many rows, with their sub-tiles."""
+    """Distinct positions of tiles of `tile` rows with sub-tiles of `sub` rows."""
 
     def even(part: int) -> bool:
         return part % block == 0 or block % part == 0
@@ -217,7 +223,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mixed(numbers: Array) -> Array:
-    """(n,) uint64: numbers scattered so that sums of them tell multisets apart (splitmix64)."""
+    """(n,) uint64: numbers scattered so that their sums distinguish multisets (splitmix64)."""
     with np.errstate(over="ignore"):
         z = numbers.astype(np.uint64) + _MIX
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -226,12 +232,12 @@ def _mixed(numbers: Array) -> Array:
 
 
 def _edges(keys: Array) -> Array:
-    """Where runs of equal neighbours start, and the end of the last one."""
+    """Starts of runs of equal neighbours, and the end of the last run."""
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))
 
 
 def _ranges(starts: Array, sizes: Array) -> Array:
-    """start, start + 1, .. of each, so many."""
+    """Concatenated ranges start, start + 1, .. of the given sizes."""
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
@@ -251,22 +257,22 @@ class Columns:
     known: dict[tuple[Sequence[int], Sequence[int]], list[Strips]] = attrs.field(
         factory=dict, init=False, repr=False, eq=False
     )
-    """What `strips` has found."""
+    """Cached results of `strips`."""
     wholes: dict[int, BandClasses] = attrs.field(factory=dict, init=False, repr=False, eq=False)
-    """Of tiles without sub-tiles, by the number of what they have of blocks."""
+    """Footprints of tiles without sub-tiles, by the number of their contents."""
     memory: Memory = attrs.field(factory=lambda: Memory(1 << 18), init=False, repr=False, eq=False)
-    """What `_tiles` has found last."""
+    """Recent results of `_tiles`."""
 
     @cached_property
     def count(self) -> int:
         return math.prod(self.ranks)
 
     def width(self, group: Array) -> Array:
-        """Columns of a group: the last one may be short."""
+        """Columns of a group; the last group may be short."""
         return np.minimum(self.m, self.count - group * self.m)
 
     def strips(self, tile: Sequence[int], sub: Sequence[int]) -> list[Strips]:
-        """Distinct tiles of so many columns per rank, with their sub-tiles; remembered."""
+        """Distinct positions of tiles of `tile` columns per rank with sub-tiles of `sub` columns; cached."""
         if (tile, sub) not in self.known:
             self.known[tile, sub] = self._strips(tile, sub)
         return self.known[tile, sub]
@@ -303,14 +309,15 @@ class Columns:
         return [Strips(int(weight[i]), known[kinds[i]], classes) for i, classes in every]
 
     def _block(self, number: Array, group: Array) -> Array:
-        """A number for the block of a group, in this tile or sub-tile."""
+        """A number for the block of a group, within a tile or sub-tile."""
         return number * -(-self.count // self.m) + group * self.m // self.block
 
     @remembered
     def _tiles(self, tile: Sequence[int]) -> tuple[Array, ...]:
-        """Of columns, their tile, numbered from 0, and group; of the groups of tiles, their keys, columns and group, where tiles
-        begin and end, and a number for what is in the tile; of the blocks of tiles, their key and such a number; of tiles, the
-        same."""
+        """Groups, blocks and tiles of the columns. Per column: tile, numbered from 0, and group. Per group of a tile:
+        key, columns, group; starts and ends of tiles; a number for the contents. Per block of a tile: key and number.
+        Per tile: number.
+        """
         spans, _ = self._spans(tile, tile)
         column = owner = np.zeros(1, np.int64)
         for size, span, t in zip(self.ranks, spans, tile, strict=True):
@@ -328,7 +335,7 @@ class Columns:
         return owner, group, keys, words, of_group, _edges(of_tile), kind, place[blocks[:-1]], footprint, tiles
 
     def _parts(self, tile: Sequence[int], sub: Sequence[int]) -> Array:
-        """Of columns, their sub-tile, -1 where another one stands for theirs."""
+        """Sub-tile of each column; -1 where another sub-tile stands for the column's."""
         part, seen = np.zeros(1, np.int64), np.ones(1, bool)
         for span, inner, t, s in zip(*self._spans(tile, sub), tile, sub, strict=True):
             i = np.arange(span)
@@ -337,7 +344,9 @@ class Columns:
         return np.where(seen, part, -1)
 
     def _spans(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Columns per rank after which tiles repeat, as far as blocks do, and sizes divide; and sub-tiles."""
+        """Columns per rank after which tiles repeat in the same position relative to blocks, if sizes divide; and
+        likewise sub-tiles.
+        """
         spans, inner_spans = list(self.ranks), list(self.ranks)
         last = len(spans) - 1
         if spans[last] % self.block == 0:  # no block reaches over a row of the last rank
@@ -350,8 +359,9 @@ class Columns:
         return spans, inner_spans
 
     def _classes(self, owner: Array, group: Array, inside: Array, taken: Array) -> list[tuple[int, BandClasses]]:
-        """Owners of groups, ascending, and their footprints: `inside` columns of a group are in the tile, `taken` of these in
-        the sub-tile."""
+        """Owners of groups, ascending, with footprints: `inside` columns of a group lie in the tile, `taken` of these
+        in the sub-tile.
+        """
         if not len(owner):
             return []
         kinds = np.stack([inside, self.width(group), taken], axis=1)
@@ -372,7 +382,7 @@ _interned = lru_cache(1 << 14)(Footprint)
 
 @lru_cache(1 << 12)
 def _footprint(groups: tuple[tuple[int, ...], ...], n: int) -> Footprint:
-    """From the groups of a block: columns in the tile, columns at all, and columns in the sub-tile, ascending."""
+    """Footprint of a block from its groups: columns in the tile, all columns, and columns in the sub-tile, ascending."""
     fixed, empty = 0, 1.0
     partial, partial_empty = [], []
     for (inside, width, taken), count in Counter(groups).items():

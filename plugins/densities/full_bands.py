@@ -1,4 +1,4 @@
-"""Bands of `crisp` tiles that hold all that they can: which blocks they keep, and the probability of that."""
+"""Bands of `crisp` tiles with as many nonzeros as possible: the blocks kept, and their probability."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from sparsemap.inner.arrays import power
 from .footprints import NEVER, Footprint
 
 Classes = tuple[tuple[Footprint, int], ...]
-"""Footprints, and in how many blocks of a band each occurs."""
+"""Footprints, and the number of blocks of a band with each."""
 
 
 class Filled(NamedTuple):
-    """Which blocks a band keeps that holds all that it can."""
+    """Blocks kept by a band with as many nonzeros as possible."""
 
     sure: list[Classes]
-    """By nonzeros, footprints of which all blocks are kept, with all of their words; but for those that always are, .."""
+    """By nonzeros per row, footprints with all blocks and all words kept, except footprints with probability 1."""
     last: Classes
-    """.. those of the last weight, and .."""
+    """Footprints of the last weight."""
     left: int
-    """.. how many blocks are left for these, or else for the blocks outside."""
+    """Number of blocks kept among `last`, or among the blocks outside the tile."""
     ways: int
-    """To keep blocks at all."""
+    """Number of all choices of kept blocks."""
     share: float
-    """The share of these ways, where `last` has no more than one footprint."""
+    """Share of the suitable choices, if `last` has at most one footprint."""
 
     def chance(self, height: int, inner: int) -> float:
-        """Probability of that in a band of so many rows, with the sub-tile empty in `inner` of them."""
+        """Probability of a full band of `height` rows, with the sub-tile empty in `inner` rows."""
         chance = 1.0
         for level in filter(None, self.sure):
             chance = chance * math.prod([power(footprint.full(height, inner), count) for footprint, count in level])
@@ -38,7 +38,7 @@ class Filled(NamedTuple):
         return chance * self._some(last, self.left, 1)
 
     def _some(self, rest: list[tuple[float, int]], left: int, product: int) -> float:
-        """Over all ways to keep `left` blocks of these footprints."""
+        """The probability summed over all choices of `left` blocks with these footprints."""
         if not rest:
             return product / self.ways
         (full, count), *others = rest
@@ -47,7 +47,7 @@ class Filled(NamedTuple):
 
 
 def heaviest(classes: Classes, keep: int) -> int:
-    """The most nonzeros per row of a band."""
+    """Largest number of nonzeros per row of a band."""
     left, found = keep, 0
     for weight, count in sorted(((footprint.most, count) for footprint, count in classes), reverse=True):
         found += weight * min(count, left)
@@ -56,8 +56,9 @@ def heaviest(classes: Classes, keep: int) -> int:
 
 
 def filled(classes: Classes, most: int, blocks: int, keep: int) -> Filled | None:
-    """A band that holds `most` nonzeros in each of its rows, all that it can, keeping so many of its blocks; None: a block
-    that would have to be kept is never empty."""
+    """A band with `most` nonzeros in each row, the maximum, keeping `keep` of its blocks; None: a necessary block is
+    never empty in the sub-tile.
+    """
     heavy = tuple(one for one in classes if one[0] is not NEVER)
     if len(heavy) < len(classes) and heaviest(heavy, keep) != most:
         return None

@@ -1,8 +1,8 @@
 """Hypergeometric probabilities, for totals up to 2^62 (sections 5.1 and 5.5).
 
-Notation: `total` words of which `marked` are nonzero, `taken` words are looked at. `none(N, r, n)` is P(0). It is
-symmetric in `marked` and `taken`, and the conditional P0(n'|n,k) is `none(n, n', k)`: of the n words of a tile, n' form
-the sub-tile and k are nonzero.
+Notation: of `total` words, `marked` are nonzero and `taken` are examined. `none(N, r, n)` is P(0), symmetric in
+`marked` and `taken`. The conditional P0(n'|n,k) is `none(n, n', k)`: of the n words of a tile, n' form the sub-tile and
+k are nonzero.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .inner import functions
 WHOLE = 256
 """Supports up to this many occupancies are tabulated completely."""
 LONGEST = 1 << 11
-"""The most occupancies in a table; wider windows are sampled at equal steps .."""
+"""Largest number of occupancies in a complete table; wider windows are sampled at equal steps."""
 SAMPLES = 1 << 10
-""".. with up to this many samples."""
+"""Largest number of samples of a window."""
 EXPONENT = 55.0
 """exp(-55) = 1e-24 bounds the probability left out on each side of a window."""
 
 
 def none(total: int, marked: int, taken: int) -> float:
-    """Probability that none of `taken` words is marked."""
+    """Probability of no marked word among `taken` words."""
     return functions.none_one(total, marked, taken)
 
 
@@ -39,14 +39,14 @@ def none_many(total: Array | int, marked: Array | int, taken: Array | int) -> Ar
 
 
 def none_real(total: Array, marked: Array, taken: Array) -> Array:
-    """`none` for arrays of equal length, where `taken` need not be whole; what is below e^-40 may be 0."""
+    """`none` for arrays of equal length, with real `taken`; results below e^-40 may be 0."""
     out = np.empty(total.shape)
     functions.none_real(*(np.ascontiguousarray(x, np.float64) for x in (total, marked, taken)), out)
     return out
 
 
 def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
-    """`none(total, marked, k)` for k = first, first+1, .., `count` of them, run after run in one array; float64."""
+    """`none(total, marked, k)` for `count` values k = first, first+1, .., run after run in one array; float64."""
     given = [np.ascontiguousarray(x, np.int64) for x in (total, marked, first, count)]
     out = np.empty(int(given[3].sum()))
     functions.none_runs(*given, out)
@@ -54,11 +54,12 @@ def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
 
 
 def table(total: int, marked: int, taken: int) -> tuple[Nonzeros, Probabilities]:
-    """Numbers k of marked words among the taken ones, ascending, and P(k) = C(r,k) C(N-r,n-k) / C(N,n).
+    """Possible numbers k of marked words among the taken words, ascending, and P(k) = C(r,k) C(N-r,n-k) / C(N,n).
 
-    Ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) outwards from the mode, normalised. More than 256 possible k:
-    only those within t of the mode, exp(-t^2 / (2 (variance + t/3))) = 1e-24 (Bernstein's bound of what is left out). A
-    window of more than 2048 k (variance above 9000) is sampled at equal steps s, each k standing for its neighbours:
+    Ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) run outwards from the mode, then P is normalised. With more
+    than 256 possible k, only k within t of the mode are listed, exp(-t^2 / (2 (variance + t/3))) = 1e-24 (Bernstein's
+    bound of the omitted probability). A window of more than 2048 k (variance above 9000) is sampled at equal steps s,
+    each k standing for its neighbours:
 
         log P(k+s) - log P(k) = sum of the s log ratios between = s f(mid) + (s^3 - s)/24 f''(mid)
 

@@ -18,14 +18,14 @@ from .volumes import share, volume, volumes
 
 @attrs.frozen
 class StructuredOccupancy(Occupancy):
-    """Every tile of n words has x = n*d nonzeros, a fractional x being split. Only volumes matter.
+    """Every tile of n words has x = n*d nonzeros; a fractional x is split between its neighbours. Only volumes matter.
 
-    d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is formed as Timeloop does;
-    n-of-m keeps both, so that x is exact whenever it is an integer.
+    d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is computed as in Timeloop;
+    n-of-m keeps both numbers, so an integer x is exact.
     """
 
     shape: tuple[int, ...] = attrs.field(eq=False)
-    """Of drawn tensors; all else is equal whatever it is, and so tensors of one density share their tables."""
+    """Shape of drawn tensors; not compared, so tensors of equal density share their tables."""
     numerator: float
     denominator: int = 1
     group: int = 1
@@ -58,7 +58,7 @@ class StructuredOccupancy(Occupancy):
         return np.maximum(1 - np.repeat(volumes(sub_tiles).astype(np.float64), counts) * (k / words), 0.0)
 
     def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
-        """floor((floor(x)/n)*n), which rounding makes smaller by one for some n (Q3)."""
+        """floor((floor(x)/n)*n), one too small for some n due to rounding (Q3)."""
         words = volume(tile)
         return float(math.floor(math.floor(self._expected(tile)) / words * words))
 
@@ -70,7 +70,7 @@ class StructuredOccupancy(Occupancy):
         return np.ceil(volumes(tiles) * float(self.numerator) / self.denominator)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Every aligned group along the last rank gets its share, at random positions."""
+        """Random tensor: every aligned group along the last rank has its share, at random positions."""
         length = self.shape[-1]
         rows = math.prod(self.shape[:-1])
         drawn = np.zeros((rows, length), bool)
@@ -92,7 +92,7 @@ class Structured(DensityModel):
     type_name: ClassVar[str] = "structured"
 
     density: float = attrs.field(default=1.0, validator=share)
-    """Share of the words that are nonzero."""
+    """Share of nonzero words."""
 
     def occupancy(self, shape: tuple[int, ...]) -> StructuredOccupancy:
         group = Fraction(self.density).limit_denominator(256).denominator

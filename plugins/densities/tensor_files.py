@@ -1,7 +1,7 @@
 """Tensors in files: Matrix Market (.mtx), SciPy's sparse matrices (.npz), NumPy's arrays (.npy), digits 0 and 1 (.txt).
 
-A file may come from a stranger: what its header announces is compared with the tensor that is expected, and with a
-limit, before anything of that size is allocated; indices are checked before they are used.
+A file may be hostile. The size announced in the header is compared with the expected tensor and with a limit before any
+allocation, and indices are checked before use.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.units import capacity_bits
 
 Found = tuple[Array, Array]
-"""Coordinates of entries (ranks, entries), and their values (entries,)."""
+"""Coordinates (ranks, entries) and values (entries,) of entries."""
 
 MEMBERS = 100
-"""Arrays that an archive may hold."""
+"""Largest number of arrays in an archive."""
 
 
 @attrs.define
 class Limits:
-    """What a file may ask for."""
+    """Limits for reading a file."""
 
     expect: Callable[[tuple[int, ...]], None]
-    """Raises SpecError for a shape that is not the tensor's."""
+    """Raises SpecError for a shape different from the tensor's."""
     max_size: str
-    """The memory that reading may take, as the spec has it."""
+    """Limit of the memory for reading, as in the spec."""
     tensor: tuple[int, ...] = ()
-    """The shape of the workload's tensor, for files that tell none."""
+    """Shape of the workload's tensor, for files without a shape."""
     left: int = attrs.field(init=False)
-    """Bytes that may still be allocated."""
+    """Bytes still available."""
     shape: tuple[int, ...] = ()
-    """That of the file, once `announced`."""
+    """Shape of the file, once `announced`."""
 
     @left.default
     def _all(self) -> int:
@@ -61,12 +61,12 @@ class Limits:
             raise ValueError(f"takes more memory than its max_size, {self.max_size!r}, allows")
 
     def take_entries(self, count: int, ranks: int) -> None:
-        """The memory in which coordinates are sorted."""
+        """Reserve the memory for sorting coordinates."""
         self.take(count * (24 + 16 * ranks))
 
 
 def read_nonzeros(path: Path, limits: Limits) -> Array:
-    """Coordinates of the nonzeros (ranks, nonzeros), in row-major order; SpecError for a file that is not usable."""
+    """Coordinates of the nonzeros (ranks, nonzeros), in row-major order; SpecError for an unusable file."""
     readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy, ".txt": _read_digits}
     if path.suffix.lower() not in readers:
         raise SpecError.at(path, "", f"expected a file that ends in {', '.join(readers)}")
@@ -92,7 +92,7 @@ def _read_npy(path: Path, limits: Limits) -> Found:
 
 
 def _read_digits(path: Path, limits: Limits) -> Found:
-    """A digit per word, the first rank running fastest; 0 is a zero, 1 is none."""
+    """Entries of a text with a digit per word, the first rank running fastest; 0 is a zero, 1 a nonzero."""
     digits = np.frombuffer(b"".join(path.read_bytes().split()), np.uint8) - np.uint8(ord("0"))
     if (digits > 1).any():
         raise ValueError("expected the digits 0 and 1, one per word")
@@ -105,14 +105,14 @@ def _read_digits(path: Path, limits: Limits) -> Found:
 
 
 def _entries(tensor: Array, limits: Limits) -> Found:
-    """Those of a dense tensor that are not zero."""
+    """Nonzero entries of a dense tensor."""
     limits.take_entries(int(np.count_nonzero(tensor)), tensor.ndim)
     coordinates = np.nonzero(tensor)
     return np.array(coordinates, np.int64), tensor[coordinates]
 
 
 def _array(stream: IO[bytes], size: int, limits: Limits, tensor: bool = False) -> Array:
-    """The array in a file, or in a member of an archive, of `size` bytes; as a `tensor`, with the shape announced."""
+    """The array in a file, or in a member of an archive, of `size` bytes; with `tensor`, the shape is announced."""
     readers: dict[Any, Callable[..., Any]] = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -174,7 +174,7 @@ def _whole(found: Array, name: str) -> Array:
 
 
 def _lines(pointers: Array, count: int, entries: int) -> Array:
-    """The line of every entry, from the place where each of `count` lines starts."""
+    """Line of every entry, from the start of each of `count` lines."""
     steps = np.diff(pointers)
     right = len(pointers) == count + 1 and pointers[0] == 0 and pointers[-1] == entries and (steps >= 0).all()
     if not right:
@@ -183,10 +183,10 @@ def _lines(pointers: Array, count: int, entries: int) -> Array:
 
 
 SPARSE = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
-"""By SciPy's name of a format: its arrays of whole numbers beside `data`."""
+"""Whole-number arrays of a matrix besides `data`, by SciPy's name of the format."""
 LAYOUTS = ("coordinate", "array")
 FIELDS = {"real": 1, "double": 1, "integer": 1, "complex": 2, "pattern": 0}
-"""Of Matrix Market: the numbers of a value."""
+"""Numbers per value, by field of Matrix Market."""
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
@@ -244,7 +244,7 @@ def _read_mtx(path: Path, limits: Limits) -> Found:
 
 
 def _nonzeros(coordinates: Array, values: Array, shape: tuple[int, ...]) -> Array:
-    """The coordinates whose values, summed where several are at one place, are not zero."""
+    """Coordinates of nonzero values, after adding values at equal coordinates."""
     if values.shape != coordinates.shape[1:]:
         raise ValueError(f"holds {values.size} values, expected {coordinates.shape[1]}")
     if values.dtype.kind not in "biufc":

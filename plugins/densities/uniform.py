@@ -18,21 +18,23 @@ from .volumes import share, volume, volumes
 
 @attrs.frozen
 class UniformOccupancy(Occupancy):
-    """r of N words are nonzero, all placements equally likely: occupancies are hypergeometric. Only volumes matter."""
+    """r of N words are nonzero, with all placements equally likely: occupancies are hypergeometric. Only volumes
+    matter.
+    """
 
     shape: tuple[int, ...] = attrs.field(eq=False)
-    """Of drawn tensors."""
+    """Shape of drawn tensors."""
     words: int
-    """N"""
+    """N, words of the tensor."""
     nonzeros: int
-    """r"""
+    """r, nonzeros of the tensor."""
 
     @property
     def density(self) -> float:  # type: ignore[override]
         return self.nonzeros / self.words
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
-        """P(k) = C(r,k) C(N-r,n-k) / C(N,n); for what is left out of large tiles see `hypergeometric.table`."""
+        """P(k) = C(r,k) C(N-r,n-k) / C(N,n); large tiles list fewer k, see `hypergeometric.table`."""
         return table(self.words, self.nonzeros, volume(tile))
 
     def empty(self, tile: tuple[int, ...]) -> float:
@@ -44,7 +46,7 @@ class UniformOccupancy(Occupancy):
         return self.empty_within_many(np.array([[volume(sub_tile)]]), np.array([[volume(tile)]]), k, np.array([k.size]))
 
     def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        """Consecutive k by ratios, others one by one."""
+        """`empty_within` of many pairs: consecutive k by ratios, others one by one."""
         subs, words = volumes(sub_tiles), volumes(tiles)
         last = np.cumsum(counts) - 1
         first = last - counts + 1
@@ -73,7 +75,7 @@ class UniformOccupancy(Occupancy):
         return result
 
     def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
-        """max(0, n+r-N) as it comes out in unsigned integers and doubles (Q3)."""
+        """max(0, n+r-N), as computed by Timeloop in unsigned integers and doubles (Q3)."""
         words = volume(tile)
         if words <= self.words - self.nonzeros:
             return 0.0
@@ -88,7 +90,7 @@ class UniformOccupancy(Occupancy):
         return np.minimum(volumes(tiles), self.nonzeros).astype(np.float64)
 
     def placements_bits(self, tiles, k: Nonzeros) -> Array:
-        """log2 C(n, k) from below: 2^(n h(k/n)) / sqrt(8 k (n-k) / n)."""
+        """Lower bound on log2 C(n, k): 2^(n h(k/n)) / sqrt(8 k (n-k) / n)."""
         n, k = volumes(tiles).astype(np.float64), np.asarray(k, dtype=np.float64)
         inside = (k > 0.0) & (k < n)
         n, k = np.where(inside, n, 2.0), np.where(inside, k, 1.0)
@@ -96,7 +98,7 @@ class UniformOccupancy(Occupancy):
         return np.where(inside, np.maximum(bits, 0.0), 0.0)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Exactly r nonzeros."""
+        """Random tensor with exactly r nonzeros."""
         drawn = np.zeros(self.words, bool)
         drawn[rng.choice(self.words, self.nonzeros, replace=False, shuffle=False)] = True
         return drawn.reshape(self.shape)
@@ -109,7 +111,7 @@ class Uniform(DensityModel):
     type_name: ClassVar[str] = "uniform"
 
     density: float = attrs.field(validator=share)
-    """Share of the words that are nonzero."""
+    """Share of nonzero words."""
 
     def occupancy(self, shape: tuple[int, ...]) -> UniformOccupancy:
         words = volume(shape)

@@ -1,4 +1,4 @@
-"""What every density model needs: shares from 0 to 1, and volumes of tiles."""
+"""Helpers of every density model: shares from 0 to 1, and volumes of tiles."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def volume(tile: tuple[int, ...]) -> int:
 
 
 def volumes(tiles) -> Array:
-    """int64 volumes of tiles: a sequence of tuples, an array (T, ranks), or volumes already."""
+    """int64 volumes of tiles, given as a sequence of tuples, an array (T, ranks), or volumes."""
     tiles = np.asarray(tiles, np.int64)
     return tiles if tiles.ndim == 1 else tiles.prod(axis=1)

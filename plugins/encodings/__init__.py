@@ -1,10 +1,9 @@
-"""Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
+"""Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and baselines).
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
-the formats, `gate-skip` the mechanisms, `decoding` from which level inwards tensors are uncompressed, `passing` which
-levels keep them; `dataflow` provides orders and bounds that keep
-constraints; `fixed` provides any of them as constants, `manual-strategy` and `expert-mapping` work constants out from
-the problem.
+the formats, `gate-skip` the mechanisms, `decoding` the level from which inwards tensors are uncompressed, and `passing`
+the levels keeping each tensor. `dataflow` provides orders and bounds under constraints. `fixed` provides any of these
+columns as constants; `manual-strategy` and `expert-mapping` derive constants from the problem.
 """
 
 from sparsemap import hookimpl

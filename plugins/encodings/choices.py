@@ -1,4 +1,4 @@
-"""Genes that choose from candidates (Section IV-F), and the formats: one per tensor and rank slot."""
+"""Genes choosing from candidates (Section IV-F), and the formats: one gene per tensor and rank slot."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sparsemap.problem.designs import Designs
 from .inner import functions
 
 Candidate = str | Mapping[str, Any]
-"""The name of a piece, or its table."""
+"""Name or table of a piece."""
 
 
 def build_candidates(
     segment: Segment, problem: Problem, kind: str, given: Mapping[str, Candidate]
 ) -> tuple[Piece, ...]:
-    """The pieces, in order, by the key of the segment where each stands; a table without `name` is called by what it sets,
-    such as `run-length(lanes=4)`.
+    """The pieces in order, by key in the segment's table. A table without `name` is named after its settings, such as
+    `run-length(lanes=4)`.
 
-    `SpecError` with the nearest name where one is not known, and where a table has the name of another candidate.
+    `SpecError` with the nearest name for an unknown name, and for a table with the name of another candidate.
     """
     file = problem.files.get("space", "")
 
@@ -47,7 +47,7 @@ def build_candidates(
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:
-    """Every candidate at the first key that has it."""
+    """Candidates without repetition, each at its first key."""
     found: dict[str, Candidate] = {}
     for key, item in given.items():
         if item not in found.values():
@@ -61,18 +61,18 @@ def _name(table: Mapping[str, Any], kind: str) -> str:
 
 
 def candidates_of(kind: str = "") -> Any:
-    """The field of the candidates, which are pieces of a kind."""
+    """Field for candidates, which are pieces of a kind."""
     several: list[Any] = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
     return attrs.field(validator=several, metadata=naming(kind) if kind else {})
 
 
 def compressing(formats: Sequence[Format]) -> Array:
-    """(F,) bool: which formats compress."""
+    """(F,) bool: whether each format compresses."""
     return np.array([piece.compressed for piece in formats], dtype=bool)
 
 
 def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array | None:
-    """(T, B) bool: which designs compress a tensor, those whose innermost format does; None before formats are chosen."""
+    """(T, B) bool: whether a design compresses a tensor, by the innermost format; None before formats are chosen."""
     if "formats" not in columns:
         return None
     compressed = problem.remember((compressed_tensors,), lambda: compressing(problem.candidates("format")))
@@ -80,7 +80,7 @@ def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array 
 
 
 def per_tensor(column: Array, problem: Problem) -> Array:
-    """(T, B) as given: inner loops do not look how long arrays of other segments are."""
+    """(T, B) column, contiguous, after a check of its length: inner loops do not check columns of other segments."""
     if len(column) != len(problem.tensors):
         raise ValueError(f"a column is of {len(column)} tensors, the workload has {len(problem.tensors)}")
     return np.ascontiguousarray(column)
@@ -96,23 +96,24 @@ def moving(problem: Problem) -> Array:
 
 
 def below(high: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Whole numbers from 0 to below `high`, which may be an array, of a shape: as `integers` with that size, which takes few
-    numbers faster by the array of their bounds."""
+    """Random whole numbers from 0 to below `high`, a number or an array. Equal to `integers` with this size; an array
+    of bounds is faster for few numbers.
+    """
     return rng.integers(0, np.full(shape, high, dtype=np.int64))
 
 
 def loops_of(columns: Mapping[str, Array], problem: Problem) -> Array:
-    """Bounds (L, D, B) in one piece."""
+    """(L, D, B) bounds as a contiguous array."""
     bounds = np.ascontiguousarray(columns["bounds"], dtype=np.float64)
     return bounds.reshape(len(problem.mapping_levels), len(problem.dims), bounds.shape[-1])
 
 
 @attrs.frozen(kw_only=True)
 class Choices(Segment):
-    """A segment whose genes choose from its candidates, without an order between them."""
+    """A segment with genes choosing from candidates without an order."""
 
     chosen: ClassVar[str]
-    """The kind of the candidates."""
+    """Kind of the candidates."""
 
     candidates: tuple[Candidate, ...] = candidates_of()
     """Names or tables of the pieces to choose from; gene value i chooses the i-th, from 0."""
@@ -136,11 +137,11 @@ class Choices(Segment):
         return problem.remember((Choices.genes, self), make)
 
     def owned(self, problem: Problem) -> Array | None:
-        """(g, C) bool: the candidates that each gene may choose on this chip, at least one; None: all."""
+        """(g, C) bool: the candidates available to each gene on this chip, at least one; None: all."""
         return None
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """One gene gets another value."""
+        """Give one gene per design another value."""
         changed, most = np.array(genes, order="C"), len(self.all_candidates(problem)) - 1
         if most and len(genes):
             which = below(len(genes), genes.shape[1:], rng)
@@ -148,7 +149,7 @@ class Choices(Segment):
         return changed
 
     def built(self, genes: Array, problem: Problem) -> Array:
-        """Genes (g, B) that choose what the chip has not got stand for something that it has."""
+        """Genes (g, B) with candidates missing on the chip replaced by available candidates."""
         if problem.hardware.units is None:
             return genes
         from .owned import nearest_owned
@@ -177,7 +178,7 @@ class RankFormats(Choices):
     """`slots` genes per tensor, operands first: the candidate format of each rank slot, outer to inner.
 
     Slots align with the innermost ranks: a tensor with three ranks uses its last three genes. Which loops form ranks
-    follows from the mapping, so the cost model assigns them. Provides `formats` (T, R, B) int8.
+    follows from the mapping, so the cost model assigns slots to ranks. Provides `formats` (T, R, B) int8.
     """
 
     type_name: ClassVar[str] = "rank-formats"
@@ -189,7 +190,7 @@ class RankFormats(Choices):
     slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
     """Rank slots R of every tensor."""
     beyond: str = attrs.field(default="", metadata=naming("format"))
-    """The format of ranks further out than the slots; absent: the first candidate."""
+    """Format of ranks beyond the slots; absent: the first candidate."""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Any, ...]]:
         found = super().choices(problem)
@@ -219,7 +220,9 @@ class RankFormats(Choices):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Formats by name, of tensors of the same role, aligned at the innermost rank; further slots get the outermost one."""
+        """Match formats by name and tensors by role, aligned at the innermost rank; additional slots get the outermost
+        format.
+        """
         from sparsemap.problem.similarity import pairs
 
         from .transfer import by_name
@@ -236,7 +239,9 @@ class RankFormats(Choices):
         return moved.reshape(-1, count)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
+        """Change one tensor per design: one slot, one format from some slot inwards, one format above some slot, or the
+        formats of another tensor.
+        """
         (compressed, _), tensors, changed = self.kinds(problem), len(problem.tensors), np.array(genes, order="C")
         kind = rng.random(genes.shape[1])
         high = [[tensors], [self.slots], [len(compressed)], [max(1, tensors - 1)]]
@@ -245,7 +250,7 @@ class RankFormats(Choices):
         return changed
 
     def kinds(self, problem: Problem) -> tuple[Array, Array]:
-        """(F,) uint8 each: which formats compress, and which may not be below these."""
+        """(F,) uint8 each: whether a format compresses, and whether a format must not lie below a compressed format."""
 
         def make() -> tuple[Array, Array]:
             formats = self.choices(problem)["format"]
@@ -256,7 +261,9 @@ class RankFormats(Choices):
         return problem.remember((RankFormats.kinds, self), make)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
+        """Random genes: every tensor has one format on its innermost ranks, mostly on the last rank only, and another
+        format above.
+        """
         compressed, shape = self.kinds(problem)[0], (len(problem.tensors), 1, count)
         inner = rng.integers(0, len(compressed), size=shape)
         plain = np.flatnonzero(compressed == 0)
@@ -266,16 +273,16 @@ class RankFormats(Choices):
         return slots.reshape(len(problem.tensors) * self.slots, count)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.
-
-        The innermost slot stays, so that a tensor remains compressed or not.
+        """Repair invalid orders: an uncompressed format below a compressed format is invalid unless the format allows
+        it. Compressed slots above such a format change to this format. The innermost slot is kept, so a tensor remains
+        compressed or uncompressed.
         """
         changed = np.array(self.built(genes, problem), order="C")
         functions.below_like(changed, self.slots, *self.kinds(problem))
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
+        """Set slots beyond a tensor's ranks to zero; ranks are loops with a bound above one moving the tensor."""
         changed = np.array(self.built(genes, problem), order="C")
         functions.clear_outer(changed, self.slots, moving(problem), loops_of(columns, problem))
         return changed

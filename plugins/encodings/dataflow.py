@@ -1,4 +1,4 @@
-"""Mappings under constraints, as the dataflow of an accelerator allows them (Timeloop: architecture constraints).
+"""Mappings under constraints, as in the dataflow of an accelerator (Timeloop: architecture constraints).
 
 docs/plugins/segment.md has an example.
 """
@@ -24,44 +24,49 @@ from .mistakes import Mistakes
 from .splits import MOST_SPLITS, Constraint, Factor, colliding, factor, splits, tile_rule, told
 
 OTHERS = "*"
-"""Stands for the dimensions that a level does not name."""
+"""Key for all dimensions not named at a level."""
 
 
 @attrs.frozen(eq=False)
 class Options:
-    """What the genes of one problem choose from."""
+    """Options of the genes of one problem."""
 
     bounds: tuple[Array, ...]
-    """Per dimension (n, L) int64."""
+    """Per dimension, (n, L) int64 splits over the levels."""
     orders: tuple[Array, ...]
-    """Per level (n, D) int8."""
+    """Per level, (n, D) int8 loop orders."""
 
 
 @attrs.frozen(kw_only=True)
 class Dataflow(Segment):
-    """A gene per dimension chooses among the splits over the levels that the constraints allow, and one per level among
-    the loop orders. Provides `order` (L, D, B) int8 and `bounds` (L, D, B) float64. Constraints hold dimension by
-    dimension: that the loops of a level together fit its fan-out is left to the cost model, unless they never do."""
+    """A gene per dimension chooses among the splits over the levels allowed by the constraints, and a gene per level
+    among the loop orders. Provides `order` (L, D, B) int8 and `bounds` (L, D, B) float64. Constraints apply dimension
+    by dimension: the cost model checks that the loops of a level together fit the fan-out, unless they can never fit.
+    """
 
     type_name: ClassVar[str] = "dataflow"
     provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
     fits_all: ClassVar[bool] = False
 
     factors: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
-    """By mapping level and dimension ("*": all others): a number; a list to choose from; { most = 8 };
-    { largest = 64 }, the largest possible up to that, outer levels first; { largest = true }, as large as possible."""
+    """By mapping level and dimension ("*": all others): a number; a list to choose from; { most = 8 }; { largest = 64
+    }, the largest possible up to 64, outer levels first; { largest = true }, as large as possible.
+    """
     tiles: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
-    """By mapping level and dimension: the loops of the level and further in multiply up to a multiple of this; of several
-    numbers, of the first one that divides the size."""
+    """By mapping level and dimension: the product of the loops of the level and further in is a multiple of this
+    number; of several numbers, the first dividing the size counts.
+    """
     orders: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
-    """By mapping level: a list of dimensions from outer to inner, or several lists to choose from. Dimensions left out
-    follow in workload order."""
+    """By mapping level: a list of dimensions from outer to inner, or several lists to choose from. Omitted dimensions
+    follow in workload order.
+    """
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with their padded sizes."""
     dims: Mapping[str, str] = attrs.field(factory=dict)
-    """What this table calls the dimensions of any workload, by the roles of the tensors that they index: { x = "PZ" } is
-    what the first operand and the output have. A workload has at most one dimension of each, and no others. Sizes that
-    none of several tiles divides are then padded to a multiple of the last one. Empty: names are the workload's."""
+    """Names of dimensions in this table, for any workload, by the roles of the tensors indexed: { x = "PZ" } is a
+    dimension of the first operand and the output. A workload has at most one dimension per name, and no others. A size
+    not divided by any of several tiles is padded to a multiple of the last tile. Empty: names are the workload's.
+    """
 
     def padded_for(self, problem: Problem) -> Mapping[str, int]:
         loops = problem.loops
@@ -106,7 +111,7 @@ class Dataflow(Segment):
         return np.array(genes, dtype=np.int64).reshape(len(genes), len(designs))
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """A prime factor of one dimension moves to another level, or one gene gets any other value."""
+        """Move a prime factor of one dimension to another level, or set one gene to another value."""
         changed = neighbours(genes, self.genes(problem), rng)
         options = self._options(problem)
         free = [d for d, table in enumerate(options.bounds) if len(table) > 1]
@@ -135,7 +140,7 @@ class Dataflow(Segment):
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Of loop orders that differ in loops with bound one only, the first."""
+        """Replace each loop order by the first order equal except for loops with bound one."""
         options, dims = self._options(problem), len(problem.dims)
         busy = self.decode(genes, problem)["bounds"] > 1.0
         changed = genes.copy()
@@ -183,7 +188,7 @@ class Dataflow(Segment):
         return Options(tuple(bounds), tuple(orders))
 
     def _check_dims(self, problem: Problem, say: Mistakes) -> None:
-        """With `dims`, every dimension of the workload is one of them, and no two are the same."""
+        """Check `dims`: every dimension of the workload has a name, and no two share a name."""
         called = _called(self.dims, problem.loops)
         for name in self.dims:
             both = [dim for dim in problem.dims if called.get(dim) == name]
@@ -194,7 +199,7 @@ class Dataflow(Segment):
             say("dims", f"dimension {' and '.join(others)} of the workload is none of {told_dims}")
 
     def _rules(self, problem: Problem, say: Mistakes) -> dict[str, list[Constraint]]:
-        """The constraints of each dimension, fan-outs included."""
+        """Constraints of each dimension, including fan-outs."""
         levels, dims = [level.name for level in problem.mapping_levels], problem.dims
         called = _called(self.dims, problem.loops)
         names = [*self.dims] or dims
@@ -249,7 +254,7 @@ class Dataflow(Segment):
         return found
 
     def _check_fanouts(self, problem: Problem, bounds: Sequence[Array], say: Mistakes) -> None:
-        """The loops of a level may never fit its fan-out together."""
+        """Report levels with loops never fitting the fan-out together."""
         for level, group in enumerate(problem.mapping_levels):
             least = {dim: int(table[:, level].min()) for dim, table in zip(problem.dims, bounds, strict=True)}
             needed = math.prod(least.values())
@@ -260,7 +265,7 @@ class Dataflow(Segment):
 
 
 def _called(dims: Mapping[str, str], loops: Loops) -> dict[str, str]:
-    """By dimension of the workload what a table with `dims` calls it."""
+    """Name in a table with `dims` of each dimension of the workload."""
     operands = iter("PQRS")
     roles = {tensor.name: "Z" if tensor.output else next(operands) for tensor in loops.tensors}
     indexed = {dim: {roles[tensor.name] for tensor in loops.tensors if dim in tensor.dims} for dim in loops.sizes}
@@ -275,7 +280,9 @@ def _listed_orders(
     known: Mapping[str, str],
     called: Mapping[str, str],
 ) -> list[tuple[int, ...]]:
-    """A list of dimensions, or several of them, without repetition; those of `known` that the workload lacks are left out."""
+    """Orders from a list of dimensions, or from several lists, without repetition; dimensions of `known` missing in the
+    workload are omitted.
+    """
     own = [called.get(dim, dim) for dim in dims]
     single = all(isinstance(dim, str) for dim in given)
     rows: dict[tuple[int, ...], None] = {}
@@ -294,7 +301,7 @@ ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) *
 
 
 def _find(table: Array, rows: Array) -> Array:
-    """(n,) place of each row (n, L) in the table, -1 where it is not there."""
+    """(n,) index of each row (n, L) in the table; -1 if missing."""
     keys, wanted = table @ ODD[: table.shape[1]], rows @ ODD[: table.shape[1]]
     order = np.argsort(keys)
     at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]

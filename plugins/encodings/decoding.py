@@ -1,4 +1,4 @@
-"""Genes that choose from which level inwards a tensor is uncompressed."""
+"""Genes choosing the level from which inwards a tensor is uncompressed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .choices import compressed_tensors
 
 
 class Decoding(Segment):
-    """A gene for each tensor that some level can decode (`decodes` of the hardware): 0, it stays compressed everywhere, or
-    the first, second .. of these levels, the innermost first, holds it uncompressed, as all inside do. Levels where the tensor
-    resides, and further out, are left out at the end.
+    """A gene for each tensor decodable at some level (`decodes` of the hardware). 0: compressed everywhere. Otherwise
+    the first, second .. of these levels, innermost first, and all levels inside hold the tensor uncompressed. Levels at
+    the tensor's home and further out are omitted from the end of the list.
 
     Provides `decoded` (T, B) int8.
     """
@@ -29,7 +29,7 @@ class Decoding(Segment):
     canonical_needs: ClassVar[tuple[str, ...]] = ("formats",)
 
     def levels(self, problem: Problem) -> dict[int, Array]:
-        """By tensor, the values of column `decoded` by gene; the same tensors wherever they reside."""
+        """By tensor, the values of column `decoded` by gene; the tensors are independent of residence."""
         none, found, anywhere = len(problem.levels), dict[int, Array](), unplaced(problem)
         for t in range(len(problem.tensors)):
             able, here = (
@@ -69,7 +69,7 @@ class Decoding(Segment):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Levels by name, of tensors of the same role."""
+        """Match levels by name and tensors by role."""
         from sparsemap.problem.similarity import pairs
 
         if "decoded" not in designs.columns:
@@ -85,11 +85,11 @@ class Decoding(Segment):
         return found
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Half of the genes leave a tensor as it is."""
+        """Random genes; half of all genes leave a tensor compressed."""
         genes = super().guess(count, problem, rng)
         return np.where(rng.random(genes.shape) < 0.5, 0, genes)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Nothing is decoded of tensors without metadata."""
+        """Set the genes of tensors without metadata to 0."""
         packed = compressed_tensors(problem, columns)
         return genes if packed is None else np.where(packed[list(self.levels(problem))], genes, 0)

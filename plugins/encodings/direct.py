@@ -1,5 +1,6 @@
-"""Encodings that the paper's are compared with: loop bounds as genes, which it improves on (Section IV-B), and codes of loop
-orders whose neighbours have nothing in common (Fig. 10)."""
+"""Encodings for comparison with the paper's: loop bounds as genes (improved on in Section IV-B), and codes of loop
+orders without common features between neighbours (Fig. 10).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from .tiling import LoopTiling
 class DirectTiling(LoopTiling):
     """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
 
-    Provides `bounds` (L, D, B) float64. Most genomes do not multiply up to the sizes; the cost model rejects them.
+    Provides `bounds` (L, D, B) float64. The bounds of most genomes do not multiply to the sizes; the cost model rejects
+    these.
     """
 
     type_name: ClassVar[str] = "direct-tiling"
@@ -55,13 +57,13 @@ class DirectTiling(LoopTiling):
 
 @attrs.frozen(kw_only=True)
 class RandomOrder(Cantor):
-    """Like `cantor`, but a random one-to-one table says which order a code means: neighbours have nothing in common."""
+    """Like `cantor`, but a random one-to-one table maps codes to orders: neighbouring codes have unrelated orders."""
 
     type_name: ClassVar[str] = "random-order"
     max_dims: ClassVar[int] = 10
 
     seed: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Draws the table; every mapping level uses the same one, as with Cantor codes."""
+    """Seed of the table; all mapping levels share the table, as with Cantor codes."""
 
     def genes(self, problem: Problem) -> Genes:
         return attrs.evolve(super().genes(problem), ordered=False)
@@ -73,7 +75,7 @@ class RandomOrder(Cantor):
         return self._tables(problem)[1][codes - 1]
 
     def _tables(self, problem: Problem) -> tuple[Array, Array]:
-        """Cantor code by random code minus one, and the inverse; both (D!,) int64."""
+        """Cantor code by random code minus one, and the inverse table; both (D!,) int64."""
 
         def draw() -> tuple[Array, Array]:
             codes = np.random.default_rng(self.seed).permutation(factorial(len(problem.dims))).astype(np.int64)

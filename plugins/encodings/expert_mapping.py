@@ -1,13 +1,15 @@
-"""One mapping that an expert would defend: what stays fixed while only formats are searched (SAGE-like, Section V-D).
+"""One defensible expert mapping, fixed while only formats are searched (SAGE-like, Section V-D).
 
-It is found from sizes and hardware alone, as if all tensors were dense, so that it does not change with sparsity:
+The mapping is derived from sizes and hardware alone, as if all tensors were dense, so sparsity does not change the
+result:
 
-1. Fan-outs, from the innermost: the bounds that use most instances; among those within a tenth of the best, the ones
-   that need the fewest words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial sums
-   (or copies) cross processing elements, unless that leaves more than half of them idle.
-2. Loop orders: the dimensions that do not move the stationary tensor are innermost on every level.
-3. Tiles: prime factors move between the temporal levels, one at a time, whichever lowers the energy of dense traffic
-   most, as long as the tiles fill no more than a share of any buffer; the rest is room for metadata or a second buffer.
+1. Fan-outs, from the innermost: the bounds using the most instances; among bounds within a tenth of the best, the
+   bounds with the fewest words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial
+   sums (or copies) cross processing elements, unless this leaves more than half of the elements idle.
+2. Loop orders: the dimensions not moving the stationary tensor are innermost on every level.
+3. Tiles: prime factors move between the temporal levels, one at a time, always with the largest reduction in energy of
+   dense traffic, as long as the tiles fill at most a share of any buffer; the remainder is room for metadata or a
+   second buffer.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from .fixed import Constant
 from .tiling import PrimeFactors
 
 NEAR_BEST = 0.9
-"""Share of the best use of a fan-out from which on fewer words count more."""
+"""Relative use of a fan-out above which fewer words count more."""
 
 
 @attrs.frozen(kw_only=True)
@@ -39,9 +41,9 @@ class ExpertMapping(Constant):
     provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
 
     stationary: str = "role:Z"
-    """The tensor that stays in place longest, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
+    """The stationary tensor, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
     fill: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
-    """Largest share of a buffer that dense tiles fill; more only if a single step needs it."""
+    """Largest share of a buffer filled by dense tiles; more only if a single step needs more."""
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
     """Padding of sizes, as in `prime-factors`."""
 
@@ -59,7 +61,7 @@ class ExpertMapping(Constant):
         return {"order": np.tile(order, (len(bounds), 1)), "bounds": self._tiled(problem, dense, bounds)}
 
     def _spread(self, problem: Problem, dense: DenseTraffic, relevant: list[int]) -> Array:
-        """(L, D) with the spatial bounds set, and all that is left in the outermost level."""
+        """(L, D) bounds with the spatial bounds set, and everything else in the outermost level."""
         sizes = np.array([problem.sizes[dim] for dim in problem.dims], dtype=np.float64)
         bounds = np.ones((len(problem.mapping_levels), len(sizes)))
         spatial = [i for i, level in enumerate(problem.mapping_levels) if level.spatial]
@@ -83,7 +85,7 @@ class ExpertMapping(Constant):
         return bounds
 
     def _tiled(self, problem: Problem, dense: DenseTraffic, bounds: Array) -> Array:
-        """Moves prime factors between temporal levels until no single move helps."""
+        """Move prime factors between temporal levels until no single move helps."""
         temporal = [i for i, level in enumerate(problem.mapping_levels) if not level.spatial]
         best = dense.energy(bounds[:, :, None])[0]
         while True:
@@ -107,7 +109,7 @@ class ExpertMapping(Constant):
 
 
 def spatial_bounds(sizes: Array, limit: int) -> Array:
-    """All bounds that divide the sizes, with a product of up to `limit`, (n, D) float64; the first is all ones."""
+    """All bounds dividing the sizes, with a product up to `limit`, (n, D) float64; the first is all ones."""
     found = np.ones((1, 0))
     for size in sizes.astype(np.int64).tolist():
         factors = np.array([divisor for divisor in divisors(size) if divisor <= limit], dtype=np.float64)
@@ -117,17 +119,17 @@ def spatial_bounds(sizes: Array, limit: int) -> Array:
 
 
 class DenseTraffic:
-    """A rough dense estimate for choosing a mapping by hand: which tiles fit, and the energy of moving them.
+    """A rough dense estimate for choosing a mapping by hand: fit of tiles, and energy of moving them.
 
-    Much simpler than a cost model, and no substitute for one: windows do not overlap, nothing is compressed or skipped.
-    Bounds are (L, D, C) float64 with C mappings to compare; all of them have the same loop order on every level.
+    Much simpler than a cost model, and no substitute: windows do not overlap, nothing is compressed or skipped. Bounds
+    are (L, D, C) float64 for C mappings to compare; all mappings have the same loop order on every level.
     """
 
     def __init__(self, problem: Problem, order: Array) -> None:
         self.problem = problem
         copies = problem.cost_model.copies(problem)
         self.copies = np.ones((len(problem.tensors), len(problem.levels))) if copies is None else copies
-        """(T, S) tiles that a level needs room for."""
+        """(T, S) tiles with reserved room in a level."""
         self.order = order
         """(D,) dimensions from the outermost to the innermost loop of every level."""
         self.groups = problem.mapping_levels
@@ -145,13 +147,13 @@ class DenseTraffic:
         return bounds[inside].prod(axis=0)
 
     def words(self, bounds: Array, place: int) -> Array:
-        """(C,) words that one step of a fan-out and all inside it needs; the output counts twice, read and written."""
+        """(C,) words needed by one step of a fan-out and all loops inside; the output counts twice, for read and write."""
         extents = bounds[place:].prod(axis=0)
         tensors = enumerate(self.problem.tensors)
         return sum((1.0 + tensor.output) * self.volume(t, extents) for t, tensor in tensors)  # type: ignore[return-value]
 
     def fits(self, bounds: Array, share: float) -> Array:
-        """(C,) bool: the tiles of all levels fill no more than a share of their capacity."""
+        """(C,) bool: whether the tiles of all levels fill at most a share of the capacity."""
         fitting = np.ones(bounds.shape[2], dtype=bool)
         for level in self.problem.levels:
             if level.capacity_bits is not None:
@@ -181,7 +183,9 @@ class DenseTraffic:
         return total
 
     def _fetches(self, bounds: Array, t: int, child: int) -> Array:
-        """(C,) how often the tile of a child changes: all steps outside, but for the innermost run that leaves it."""
+        """(C,) number of changes of a child's tile: all steps outside, except the innermost run of loops keeping the
+        tile.
+        """
         fetches, run = np.ones(bounds.shape[2]), np.ones(bounds.shape[2], dtype=bool)
         for i in reversed(range(len(self.groups))):
             if self.groups[i].storage < child and not self.groups[i].spatial:
@@ -192,11 +196,11 @@ class DenseTraffic:
         return fetches
 
     def _instances(self, bounds: Array, child: int) -> Array:
-        """(C,) instances of a level that are used."""
+        """(C,) instances of a level in use."""
         outside = [i for i, group in enumerate(self.groups) if group.spatial and group.storage < child]
         return bounds[outside].prod(axis=(0, 1))
 
     def _distinct(self, bounds: Array, t: int, parent: int, child: int) -> Array:
-        """(C,) tiles sent out at a time: one for all children that share it, from every instance of the parent."""
+        """(C,) tiles sent at a time: one for all children sharing a tile, from every instance of the parent."""
         between = [i for i, group in enumerate(self.groups) if group.spatial and parent <= group.storage < child]
         return self._instances(bounds, parent) * bounds[np.ix_(between, self.moves[t])].prod(axis=(0, 1))

@@ -28,10 +28,10 @@ from .owned import owned_formats, owned_mechanisms
 
 @attrs.frozen(kw_only=True)
 class Constant(Segment):
-    """A segment without genes: a derived class says in `constants` what its columns hold for every design."""
+    """A segment without genes: `constants` of a derived class returns the columns, equal for all designs."""
 
     def constants(self, problem: Problem) -> dict[str, Array]:
-        """The columns without their batch axis."""
+        """Columns without the batch axis."""
         raise NotImplementedError
 
     def genes(self, problem: Problem) -> Genes:
@@ -56,28 +56,31 @@ class Constant(Segment):
 
 @attrs.frozen(kw_only=True)
 class Fixed(Constant):
-    """No genes; provides the columns that its keys give, the same for every design."""
+    """No genes; provides the columns set by its keys, the same for every design."""
 
     type_name: ClassVar[str] = "fixed"
     fits_all: ClassVar[bool] = False
 
     order: Mapping[str, tuple[str, ...]] | None = None
-    """Dimensions from outer to inner, by mapping level. Dimensions left out follow in workload order."""
+    """Dimensions from outer to inner, by mapping level. Omitted dimensions follow in workload order."""
     bounds: Mapping[str, Mapping[str, int]] | None = None
-    """Loop bounds by mapping level and dimension; what is left out is 1. They must multiply up to the sizes."""
+    """Loop bounds by mapping level and dimension, 1 by default. The bounds of a dimension must multiply to its size."""
     formats: Mapping[str, tuple[Candidate, ...]] | None = attrs.field(default=None, metadata=naming("format"))
-    """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each. Names,
-    or tables of variants such as `{ extends = "ellpack", metadata_bits = "16" }`."""
+    """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each
+    tensor. Names, or tables of variants such as `{ extends = "ellpack", metadata_bits = "16" }`.
+    """
     beyond: str = attrs.field(default="", metadata=naming("format"))
-    """The format of ranks further out than the slots; absent: the first format that `formats` names."""
+    """Format of ranks beyond the slots; absent: the first format listed in `formats`."""
     mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
     decoded: Mapping[str, str] | None = None
-    """By tensor, the level from which inwards it is uncompressed; tensors left out are compressed everywhere, or nowhere."""
+    """By tensor, the level from which inwards the tensor is uncompressed. Omitted tensors are compressed at all levels,
+    or at none.
+    """
     sizes: Mapping[str, int] = attrs.field(factory=dict)
-    """Dimensions to pad, with the sizes that their bounds multiply up to."""
+    """Padded sizes of dimensions; the bounds multiply to these sizes."""
     why: str = ""
-    """Why they are padded, in a few words for reports."""
+    """Reason for the padding, in a few words for reports."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -108,7 +111,7 @@ class Fixed(Constant):
         return columns
 
     def _check_units(self, columns: Mapping[str, Array], problem: Problem, say: Mistakes) -> None:
-        """What the units of the chip do not have is a mistake."""
+        """Report pieces missing among the units of the chip as mistakes."""
         tensors, places = ([one.name for one in some] for some in (problem.tensors, problem.places))
         parts = {"formats": ("format", tensors, owned_formats), "mechanisms": ("mechanism", places, owned_mechanisms)}
         hardware = problem.hardware.name
@@ -123,12 +126,12 @@ class Fixed(Constant):
 
 
 def formats_once(given: Mapping[str, tuple[Candidate, ...]]) -> dict[str, Candidate]:
-    """By key, formats without repetition; their positions are the values of column `formats`."""
+    """Formats without repetition, by key; their positions are the values of column `formats`."""
     return once({f"formats.{tensor}[{i}]": one for tensor, slots in given.items() for i, one in enumerate(slots)})
 
 
 def mechanisms_once(given: Mapping[str, str]) -> dict[str, Candidate]:
-    """The same of column `mechanisms`."""
+    """Mechanisms without repetition, by key, for column `mechanisms`."""
     return once({f"mechanisms.{place}": name for place, name in given.items()})
 
 
@@ -167,7 +170,7 @@ def bound_column(given: Mapping[str, Mapping[str, int]], problem: Problem, say: 
 
 
 def format_column(given: Mapping[str, tuple[Candidate, ...]], problem: Problem, say: Mistakes) -> Array:
-    """Column `formats`, (T, R) int8. Tensors go by name, else by role (`Problem.tensor`)."""
+    """Column `formats`, (T, R) int8. Tensors are matched by name, else by role (`Problem.tensor`)."""
     candidates = list(formats_once(given).values())
     slots = max((len(names) for names in given.values()), default=0)
     formats = np.zeros((len(problem.tensors), slots), dtype=np.int8)
@@ -236,4 +239,4 @@ COLUMNS: dict[str, Callable[[Any, Problem, Mistakes], Array]] = {
     "mechanisms": mechanism_column,
     "decoded": decoded_column,
 }
-"""What each key of `Fixed` provides."""
+"""Function providing the column of each key of `Fixed`."""

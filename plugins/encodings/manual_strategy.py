@@ -1,7 +1,7 @@
-"""A sparse strategy set by hand, for any mapping: what an expert fixes before searching mappings (Section V-E).
+"""A manual sparse strategy for any mapping: the choice of an expert before searching mappings (Section V-E).
 
-Tensors with zeros to leave out are compressed like CSR; the processing elements skip where a compressed operand is
-empty, and the compute unit gates what is left.
+Sparse tensors are compressed like CSR; the processing elements skip where a compressed operand is empty, and the
+compute unit gates the remaining computes.
 """
 
 from __future__ import annotations
@@ -26,36 +26,38 @@ COLUMNS = ("formats", "mechanisms")
 
 @attrs.frozen(kw_only=True)
 class ManualStrategy(Constant):
-    """No genes; formats follow from the densities of the tensors, mechanisms from which operands are compressed.
+    """No genes; formats follow from the densities of the tensors, mechanisms from the set of compressed operands.
 
-    Valid with every mapping, as far as its tiles fit: format slots align with the innermost ranks, so that the
-    compressed format stands below all others, and skipping is led by compressed operands only.
+    Valid with every mapping with fitting tiles: format slots align with the innermost ranks, so the compressed format
+    lies below all others, and only compressed operands lead skipping.
     """
 
     type_name: ClassVar[str] = "manual-strategy"
 
     columns: tuple[str, ...] = attrs.field(default=COLUMNS, validator=deep_iterable(in_(COLUMNS)))
-    """What it provides: `formats`, `mechanisms`, or both. Densities decide in either case."""
+    """Columns provided: `formats`, `mechanisms`, or both. Densities decide in either case."""
     dense_from: float = attrs.field(default=0.9, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Density from which on a tensor is stored uncompressed."""
+    """Density from which a tensor is stored uncompressed."""
     slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
     """Rank slots of every tensor."""
     inner: str = attrs.field(default="coordinate", metadata=naming("format"))
     """Format of the innermost rank of a compressed tensor."""
     outer: str = attrs.field(default="offset-pair", metadata=naming("format"))
-    """Format of its other ranks, those further out than the slots included."""
+    """Format of a compressed tensor's other ranks, including ranks beyond the slots."""
     dense: str = attrs.field(default="uncompressed", metadata=naming("format"))
     """Format of the other tensors."""
     skip_by_p: str = attrs.field(default="skip-q-by-p", metadata=naming("mechanism"))
-    """Mechanism of the innermost storage level that has one, where only the first operand is compressed."""
+    """Mechanism of the innermost storage level with a mechanism, if only the first operand is compressed."""
     skip_by_q: str = attrs.field(default="skip-p-by-q", metadata=naming("mechanism"))
-    """The same where only the second operand is compressed."""
+    """Mechanism there if only the second operand is compressed."""
     skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
-    """The same where all operands are. With three and more, of which some are compressed, these are the only leaders."""
+    """Mechanism there if all operands are compressed. With three or more operands and some compressed, only the
+    compressed operands lead.
+    """
     compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
     """Mechanism of the compute unit."""
     none: str = attrs.field(default="none", metadata=naming("mechanism"))
-    """Mechanism of all other places, and where no operand is compressed."""
+    """Mechanism of all other places, and without compressed operands."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -76,13 +78,13 @@ class ManualStrategy(Constant):
         return {name: make[name](problem) for name in self.columns}
 
     def _is_packed(self, problem: Problem, t: int) -> bool:
-        """A tensor of a single word has no rank to compress."""
+        """Whether a tensor is compressed; a tensor of a single word has no rank to compress."""
         tensor = problem.tensors[t]
         moving = any(problem.sizes[dim] > 1 for dim in tensor.dims)
         return moving and tensor.density.occupancy(tensor.shape(problem.sizes)).density < self.dense_from
 
     def _format_column(self, problem: Problem) -> Array:
-        """(T, R) int8."""
+        """(T, R) int8 column `formats`."""
         candidates = list(self._formats().values())
         column = np.full((len(problem.tensors), self.slots), candidates.index(self.dense), dtype=np.int8)
         for t, row in enumerate(column):
@@ -91,7 +93,7 @@ class ManualStrategy(Constant):
         return column
 
     def _skip(self, problem: Problem) -> Candidate:
-        """What the innermost storage level that has a mechanism does."""
+        """Mechanism of the innermost storage level with a mechanism."""
         packed = [role for role, t in problem.roles.items() if t in problem.operands and self._is_packed(problem, t)]
         if not packed or len(packed) == len(problem.operands):
             return self.skip_both if packed else self.none
@@ -100,7 +102,7 @@ class ManualStrategy(Constant):
         return led(self.skip_both, packed, "skip-by")
 
     def _mechanism_column(self, problem: Problem) -> Array:
-        """(A,) int8."""
+        """(A,) int8 column `mechanisms`."""
         skip = self._skip(problem)
         candidates = list(self._mechanisms(skip).values())
         innermost = max((place.storage for place in problem.places if place.storage is not None), default=None)

@@ -21,10 +21,11 @@ from .inner import functions
 
 @attrs.frozen(kw_only=True)
 class GateSkip(Choices):
-    """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has it.
+    """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has
+    `gate_skip`.
 
-    Provides `mechanisms` (A, B) int8, the candidate at each place. With three operands and more there are further
-    candidates, one for every choice of operands that lead: 19 with three where there are seven with two.
+    Provides `mechanisms` (A, B) int8, the candidate at each place. With three or more operands there are additional
+    candidates, one per subset of leading operands: 19 with three operands, compared with seven with two.
     """
 
     type_name: ClassVar[str] = "gate-skip"
@@ -34,8 +35,10 @@ class GateSkip(Choices):
     candidates: tuple[Candidate, ...] = candidates_of("mechanism")
 
     led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
-    """With three operands and more: what a candidate by which all operands lead is called if only some do, such as
-    `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
+    """With three or more operands: by name prefix, a candidate led by all operands, to be offered with fewer leaders
+    too, such as `skip-by = "skip-both"`. In `skip-by-pr`, P and R lead, and each operand is filtered on the leaders
+    other than itself.
+    """
 
     def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
         roles = [role for role, t in problem.roles.items() if t in problem.operands]
@@ -63,7 +66,7 @@ class GateSkip(Choices):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Mechanisms by name, at places of the same name."""
+        """Match mechanisms by name, at places of the same name."""
         from .transfer import by_name
 
         if "mechanisms" not in designs.columns:
@@ -77,7 +80,7 @@ class GateSkip(Choices):
         return moved
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
+        """Replace a mechanism without the metadata it needs by a random mechanism not lacking metadata."""
         compressed = compressed_tensors(problem, columns)
         if compressed is None or not len(genes):
             return genes
@@ -92,7 +95,7 @@ class GateSkip(Choices):
         return changed
 
     def _repairs(self, problem: Problem) -> tuple[Array, Array, Array]:
-        """(A M, T) what `needs` says, (A, M) the candidates of each place, (A,) the last level before it."""
+        """(A M, T) table of `needs`, (A, M) candidates of each place, (A,) last storage level before the place."""
         needs, owned = self.needs(problem), self.owned(problem)
         inner = len(problem.levels) - 1
         levels = [inner if place.storage is None else place.storage for place in problem.places]
@@ -103,14 +106,14 @@ class GateSkip(Choices):
         )
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
+        """Merge equivalent mechanisms: at the compute unit, only a mechanism's action and metadata requirements count."""
         table = problem.remember((GateSkip.canonical, self), lambda: self.first_alike(problem))
         genes = self.built(genes, problem)
         alike = table[np.arange(len(table))[:, None], genes]
         return np.where(self.built(alike, problem) == alike, alike, genes)
 
     def first_alike(self, problem: Problem) -> Array:
-        """(A, M) int64: per place, the first candidate that does the same as each."""
+        """(A, M) int64: per place, the first candidate equivalent to each candidate."""
         table = np.tile(np.arange(len(self.all_candidates(problem))), (len(problem.places), 1))
         for row, place in zip(table, problem.places, strict=True):
             if place.storage is None:
@@ -130,13 +133,13 @@ class GateSkip(Choices):
 
 
 def led(base: str, roles: Sequence[str], name: str) -> Candidate:
-    """The mechanism `base` with these operands as the only ones that lead, called such as `skip-by-pr`."""
+    """Variant of the mechanism `base` led by these operands only, named for example `skip-by-pr`."""
     filters = [{"target": ALL_OPERANDS, "leader": list(roles)}]
     return {"extends": base, "name": f"{name}-{''.join(roles).lower()}", "filters": filters}
 
 
 def _at_compute(mechanism: Any, place: Place, problem: Problem) -> tuple[Any, ...]:
-    """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
+    """Effect at the compute unit: the action, the share caught, and the leaders with required metadata."""
     rules = filters_of(mechanism, place)
     empty = np.linspace(0.0, 1.0, 5)
     caught = {(rule.action, *eliminated_of(mechanism, place, rule, empty).tolist()) for rule in rules}

@@ -1,4 +1,4 @@
-"""What is wrong in the table of a segment, told all together, each thing at its key."""
+"""Mistakes in the table of a segment, collected with their keys and reported together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts import Segment
 
 
 class Mistakes:
-    """Those of one segment; a call adds one."""
+    """Mistakes of one segment; a call adds a mistake."""
 
     def __init__(self, segment: Segment, problem: Problem) -> None:
         self.segment, self.file = segment, problem.files.get("space", "")
@@ -20,13 +20,13 @@ class Mistakes:
         self.found.append(Mistake(self.file, self.segment.path(key), text))
 
     def known(self, key: str, what: str, name: str, names: Collection[str]) -> bool:
-        """Whether the name is one of these; if not, that is a mistake."""
+        """Whether the name is known; an unknown name is a mistake."""
         if name not in names:
             self(key, unknown(what, name, names))
         return name in names
 
     def order(self, key: str, given: Sequence[str], dims: Sequence[str]) -> list[int] | None:
-        """Dimensions from outer to inner as indices, those left out in workload order; None after a mistake."""
+        """Indices of dimensions from outer to inner, with omitted dimensions in workload order; None after a mistake."""
         strange = [dim for dim in given if not self.known(key, "dimension", dim, dims)]
         if len(set(given)) < len(given):
             self(key, f"names a dimension twice: {listed(given)}")

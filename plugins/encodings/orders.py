@@ -18,12 +18,12 @@ from .choices import below, loops_of
 from .inner import functions
 
 MAX_DIMS = 20
-"""20! is the largest factorial that an int64 gene can hold."""
+"""20! is the largest factorial within an int64 gene."""
 
 
 @attrs.frozen(kw_only=True)
 class Cantor(Segment):
-    """One gene per mapping level, 1..D!: the loop order of that level. Code 1 is the order of the workload (MKN).
+    """One gene per mapping level, 1..D!: the loop order of this level. Code 1 is the order of the workload (MKN).
 
     Provides `order` (L, D, B) int8, dimension indices from the outermost to the innermost loop.
     """
@@ -70,7 +70,7 @@ class Cantor(Segment):
         return self.encode(Designs({"order": order}), target)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """One level's order changes: two of its loops swap places, or it takes the order of another level."""
+        """Change the order of one level: swap two of its loops, or copy the order of another level."""
         (levels, batch), dims = genes.shape, len(problem.dims)
         codes = np.array(self.codes(genes, problem), dtype=np.int64, order="C")
         if dims < 2:
@@ -82,7 +82,7 @@ class Cantor(Segment):
         return self.coded(codes, problem)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Loops with bound one do nothing: they come last, in the order of the workload."""
+        """Move loops with bound one, which have no effect, to the end, in the order of the workload."""
         codes = np.array(self.codes(genes, problem), dtype=np.int64, order="C")
         functions.busy_first(codes, loops_of(columns, problem), np.empty((1, len(problem.dims), 2), dtype=np.int8))
         return self.coded(codes, problem)

@@ -1,4 +1,4 @@
-"""What the units of a chip leave to choose from: formats by tensor, mechanisms by place."""
+"""Candidates available with the units of a chip: formats by tensor, mechanisms by place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("sparsemap")
 
 
 def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
-    """(T, C) bool by the tensors of `units.formats`; what stores all positions needs no unit. None: all."""
+    """(T, C) bool, by the tensors of `units.formats`; a format storing all positions needs no unit. None: all."""
     units = problem.hardware.units
     if units is None:
         return None
@@ -31,7 +31,7 @@ def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
 
 
 def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
-    """(A, C) bool by the places of `units.mechanisms`; what filters nothing needs no unit. None: all."""
+    """(A, C) bool, by the places of `units.mechanisms`; a mechanism without filters needs no unit. None: all."""
     units = problem.hardware.units
     if units is None:
         return None
@@ -43,8 +43,9 @@ def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | Non
 def some(
     owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
 ) -> Array | None:
-    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose, or have
-    nowhere what is to be chosen from besides the candidates of the space; says once which units are no candidates."""
+    """(n, C) bool, returned after checks. `SpecError` if the units of the chip leave a tensor or place without
+    candidates, or lack a piece added by the space's key `more`. Warns once about units not among the candidates.
+    """
     units, space, file = problem.hardware.units, problem.space_spec, problem.files.get("hardware", "")
     for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
         if not mine.any():
@@ -68,7 +69,7 @@ def some(
 
 
 def nearest_owned(owned: Array | None) -> Array | None:
-    """(g, C) int64: the candidate that each one stands for; None: itself."""
+    """(g, C) int64: the available candidate replacing each candidate; None: no replacements."""
     if owned is None or owned.all():
         return None
     table = np.empty(owned.shape, dtype=np.int64)

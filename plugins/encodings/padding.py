@@ -1,4 +1,4 @@
-"""What sizes are laid out as where they factor badly: by rule, or by what the cost model expects of their tiles."""
+"""Padding of sizes with few factors: by rule, or by the cost model's forecast for their tiles."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from sparsemap.primes import divisors, is_prime, largest_product
 from sparsemap.problem.tables import content_of
 
 FULLER = 0.8
-"""Share of the time at which sizes are padded to fill the fan-outs."""
+"""Relative time below which sizes are padded to fill the fan-outs."""
 MOST_OPEN = 6
-"""Dimensions for which that is decided, the largest ones."""
+"""Number of dimensions considered, largest first."""
 BETTER = 0.95
-"""Share of the score at which other tiles are worth other sizes."""
+"""Relative score below which better tiles justify other sizes."""
 TOLD = 0.95
-"""Share of the bound that a forecast has to have, to be trusted: what it leaves out would decide otherwise."""
+"""Smallest forecast, relative to the bound, to be trusted; below, effects outside the forecast would decide."""
 ALIKE = 1.005
-"""Scores that are taken for the same: then the size with the most divisors is chosen."""
+"""Relative difference of scores counted as equal; then the size with the most divisors is chosen."""
 LARGER, PADDED_LARGER = 8, 16
-"""Sizes grow by one part in so many at most, for their tiles and where they are padded anyway .."""
+"""Largest growth of sizes, as one part in this number: for better tiles, and for sizes padded anyway."""
 MOST_LARGER = 512
-""".. and by no more than this, .."""
+"""Largest absolute growth of a size."""
 LARGEST = 1 << 24
-""".. and above this not at all: they would have to be factored."""
+"""Largest size considered; larger sizes would have to be factored."""
 RICHER = 1.5
-"""So many times the divisors are worth a size that is larger than it has to be."""
+"""Ratio of divisors above which a size larger than necessary is worthwhile."""
 KEPT = 256
-"""Problems whose sizes are known to a process."""
+"""Number of problems with cached sizes in a process."""
 
 
 @attrs.frozen
 class Padding:
-    """What the dimensions are laid out as."""
+    """Padded sizes of the dimensions."""
 
     sizes: Mapping[str, int]
     why: str = ""
-    """In a few words; "" where it is the rule of the paper."""
+    """Reason in a few words; "" for the paper's rule."""
 
 
 def next_composite(size: int, threshold: int) -> int:
@@ -57,13 +57,13 @@ def next_composite(size: int, threshold: int) -> int:
 
 
 def next_smooth(size: int, largest: int) -> int:
-    """The smallest number from `size` on that has no prime factor above `largest`."""
+    """Smallest number from `size` on without a prime factor above `largest`."""
     return _next_smooth(size, tuple(p for p in range(2, largest + 1) if is_prime(p)))
 
 
 @cache
 def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
-    """The same for a set of primes: the largest of them divides the answer once more, or not at all."""
+    """`next_smooth` for a set of primes: the largest prime divides the result once more, or not at all."""
     if size <= 1:
         return 1
     if len(primes) == 1:
@@ -76,7 +76,9 @@ def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
 
 @cache
 def richer(size: int) -> tuple[int, ...]:
-    """Sizes that have more divisors than every smaller one from `size` on, up to an eighth larger: 730 -> 732, 744, 756, 792."""
+    """Sizes with more divisors than every smaller size from `size` on, up to an eighth larger: 730 -> 732, 744, 756,
+    792.
+    """
     if len(sizes := np.array(near_sizes(size, LARGER))) == 1:
         return ()
     small = np.arange(1, math.isqrt(int(sizes[-1])) + 1)[:, None]
@@ -86,12 +88,14 @@ def richer(size: int) -> tuple[int, ...]:
 
 
 def near_sizes(size: int, part: int) -> range:
-    """From a size on, up to one `part` larger."""
+    """Sizes from a size on, up to one `part` larger."""
     return range(size, size + (min(size // part, MOST_LARGER) if size <= LARGEST else 0) + 1)
 
 
 def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
-    """By data, once per process: `plain` sizes are those of the paper's rule, `largest` is the largest factor of smooth ones."""
+    """Padding for a problem, cached by contents: `plain` sizes follow the paper's rule, `largest` is the largest factor
+    of smooth sizes.
+    """
     own = problem.loops, problem.mapping_levels, problem.workload, plain, largest
     alike = problem.chip, problem.hardware, problem.space_spec, problem.cost_model, problem.objective
     with _LOCK:
@@ -107,7 +111,7 @@ def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
 
 _KNOWN: dict[Hashable, Padding] = {}
 _CONTENTS: dict[int, tuple[Any, Hashable]] = {}
-"""By number of a frozen part, this and its content: problems of a network share them."""
+"""By identity of a frozen part, the part and its contents; problems of a network share these parts."""
 _LOCK = RLock()
 
 
@@ -120,7 +124,7 @@ def _content(part: Any) -> Hashable:
 
 
 def _taken(problem: Problem, sizes: Mapping[str, int]) -> bool:
-    """Whether the densities take tensors of these sizes: a band has to be square, data have their own sizes."""
+    """Whether the densities accept tensors of these sizes: a band has to be square, data have fixed sizes."""
     try:
         for tensor in problem.loops.tensors:
             tensor.density.occupancy(tensor.shape(sizes))
@@ -130,7 +134,7 @@ def _taken(problem: Problem, sizes: Mapping[str, int]) -> bool:
 
 
 def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
-    """Smooth sizes where they fill the fan-outs so much better, or close ones with many more divisors."""
+    """Smooth sizes if they fill the fan-outs sufficiently better, or nearby sizes with many more divisors."""
     smooth = {dim: next_smooth(size, largest) for dim, size in problem.loops.sizes.items()}
     unlike = sorted((dim for dim in plain if smooth[dim] != plain[dim]), key=lambda dim: -problem.loops.sizes[dim])
     open_dims = unlike[:MOST_OPEN]
@@ -147,7 +151,7 @@ def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding
 
 
 def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Of dimensions that are padded, the size with the most divisors, where these are so many more."""
+    """For padded dimensions, the size with the most divisors, if sufficiently many more."""
     found = dict(sizes)
     for dim, given in problem.loops.sizes.items():
         if sizes[dim] > given:
@@ -159,7 +163,7 @@ def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _outlook(larger: Problem) -> Outlook | None:
-    """What the cost model foresees; nothing where a density, such as of given data, does not take so large a tensor."""
+    """Forecast of the cost model; None if a density, such as actual data, rejects so large a tensor."""
     try:
         return larger.cost_model.outlook(larger)
     except SpecError:
@@ -167,12 +171,14 @@ def _outlook(larger: Problem) -> Outlook | None:
 
 
 def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
-    """Steps that all computes take where the fan-outs are as full as the factors of the sizes allow."""
+    """Steps of all computes with fan-outs as full as the factors of the sizes allow."""
     return math.prod(sizes.values()) / largest_product(limits, sizes.values())
 
 
 def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
-    """Sizes whose tiles promise a better score, one dimension after the other, the largest first; None: not by so much."""
+    """Sizes with a better expected score of tiles, one dimension after the other, largest first; None: no sufficient
+    improvement.
+    """
     options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
     largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
     judge = largest.judge

@@ -1,4 +1,4 @@
-"""Genes that choose which levels keep a tensor, and which it passes by."""
+"""Genes choosing the levels to keep a tensor, and the levels to bypass."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Cell = tuple[int, int]
 
 @attrs.frozen(kw_only=True)
 class Passing(Segment):
-    """A gene for each tensor and level below the outermost that the hardware lets keep it: 0, the level keeps it; 1, it passes
-    by, and the next level that keeps it takes its place. Where the tensor resides, and further out, it is 0.
+    """A gene for each tensor and level below the outermost allowed by the hardware to keep the tensor. 0: the level
+    keeps the tensor; 1: the tensor bypasses the level, and the next level keeping it takes over. At the tensor's home
+    and further out, the gene is 0.
 
     Provides `passes` (T, S, B) int8.
     """
@@ -29,10 +30,10 @@ class Passing(Segment):
     provides: ClassVar[tuple[str, ...]] = (PASSES,)
 
     levels: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """By level, the tensors that may pass by it; absent: every tensor may pass by every level."""
+    """By level, the tensors allowed to bypass the level; absent: every tensor may bypass every level."""
 
     def cells(self, problem: Problem) -> list[Cell]:
-        """Tensor and level by gene, the same wherever tensors reside."""
+        """Tensor and level by gene, independent of residence."""
         problem = unplaced(problem)
         names = [level.name for level in problem.levels]
         file = problem.files.get("space", "space")
@@ -62,7 +63,9 @@ class Passing(Segment):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Levels by name, of tensors of the same role; of designs without such genes, what their hardware keeps."""
+        """Match levels by name and tensors by role; for designs without these genes, use the levels kept by their
+        hardware.
+        """
         from sparsemap.problem.similarity import pairs
 
         own, there = {b: a for a, b in pairs(source.loops, target.loops)}, [level.name for level in source.levels]
@@ -77,6 +80,6 @@ class Passing(Segment):
         return found
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Most tensors stay where the hardware keeps them."""
+        """Random genes keeping most tensors where the hardware keeps them."""
         genes = super().guess(count, problem, rng)
         return np.where(rng.random(genes.shape) < 0.75, 0, genes)

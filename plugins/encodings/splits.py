@@ -1,4 +1,4 @@
-"""Constraints on the loop bounds of one dimension, and all ways to split it over the mapping levels that keep them."""
+"""Constraints on the loop bounds of one dimension, and all splits over the mapping levels satisfying the constraints."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.primes import divisors
 
 MOST_SPLITS = 1 << 20
-"""Ways to split a dimension over the levels, and loop orders of a level, that one gene may choose from."""
+"""Limit of the splits of a dimension, and of the loop orders of a level, available to one gene."""
 MOST_DIVISORS = 1000
-"""Of a size; no layer comes near."""
+"""Limit of the divisors of a size; no layer comes near."""
 
 
 @attrs.frozen
 class Factor:
-    """What the loop bound of a dimension at one level may be."""
+    """Constraint on the loop bound of a dimension at one level."""
 
     level: int
     text: str
-    """As it is told."""
+    """Text for messages."""
     among: tuple[int, ...] = ()
-    """Empty: any up to `most`."""
+    """Allowed bounds; empty: any up to `most`."""
     most: float = math.inf
     largest: bool = False
-    """The largest that the other constraints leave; outer levels choose first."""
+    """Whether to take the largest bound allowed by the other constraints; outer levels choose first."""
 
     def allows(self, bound: int) -> bool:
         return bound <= self.most and (not self.among or bound in self.among)
@@ -38,7 +38,7 @@ class Factor:
 
 @attrs.frozen
 class TileConstraint:
-    """The tile of a dimension, all loops of a level and further in, is a multiple."""
+    """Constraint on the tile of a dimension, over all loops of a level and further in: a multiple of a number."""
 
     level: int
     text: str
@@ -49,13 +49,15 @@ Constraint = Factor | TileConstraint
 
 
 def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
-    """All bounds by level (n, levels) int64 that multiply up to the size and keep the rules; n may be 0."""
+    """All bounds by level (n, levels) int64 multiplying to the size and satisfying the rules; n may be 0. OverflowError
+    if too many.
+    """
     if len(divisors(size)) > MOST_DIVISORS or sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
         raise OverflowError
     known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
     def outer(level: int, inside: int) -> list[tuple[int, ...]]:
-        """The bounds of this level and those further out, around a tile."""
+        """Bounds of this level and all outer levels, around a tile of extent `inside`."""
         if level < 0:
             return [()] if inside == size else []
         if (level, inside) not in known:
@@ -72,7 +74,7 @@ def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
 
 
 def _steps(size: int, level: int, inside: int, rules: Sequence[Constraint]) -> Iterator[tuple[int, int]]:
-    """Bounds that a level may have around a tile, and the tile that it then holds."""
+    """Possible bounds of a level around a tile, each with the resulting tile."""
     for bound in divisors(size // inside):
         tile = inside * bound
         here = (rule for rule in rules if rule.level == level)
@@ -81,7 +83,7 @@ def _steps(size: int, level: int, inside: int, rules: Sequence[Constraint]) -> I
 
 
 def _reachable(size: int, levels: int, rules: Sequence[Constraint]) -> list[dict[int, int]]:
-    """Per level, from the innermost, how many splits inside lead to each tile; the last one has the size alone."""
+    """Per level, from the innermost, the number of inner splits leading to each tile; the last level has only the size."""
     reach: list[dict[int, int]] = [{1: 1}]
     for level in range(levels - 1, -1, -1):
         after: dict[int, int] = {}
@@ -94,7 +96,7 @@ def _reachable(size: int, levels: int, rules: Sequence[Constraint]) -> list[dict
 
 
 def colliding(size: int, levels: int, rules: Sequence[Constraint]) -> list[Constraint]:
-    """As few of the rules as cannot hold together."""
+    """A small subset of the rules without a common solution."""
     kept = list(rules)
     for rule in rules:
         fewer = [other for other in kept if other is not rule]
@@ -104,7 +106,7 @@ def colliding(size: int, levels: int, rules: Sequence[Constraint]) -> list[Const
 
 
 def told(value: Any) -> str:
-    """A constraint as a spec writes it."""
+    """Text of a constraint as in a spec."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {str(x).lower()}" for key, x in value.items()) + " }"
     return str(list(value)) if isinstance(value, tuple | list) else str(value)
@@ -117,7 +119,7 @@ def _whole(value: Any) -> int:
 
 
 def factor(level: int, text: str, value: Any) -> Factor:
-    """The constraint of a value in `factors`; ValueError if it is none."""
+    """Constraint from a value in `factors`; ValueError for an invalid value."""
     if isinstance(value, Mapping):
         if len(value) != 1 or next(iter(value)) not in ("most", "largest"):
             raise ValueError(f"expected {{ most = .. }} or {{ largest = .. }}, found {told(value)}")
@@ -132,6 +134,6 @@ def factor(level: int, text: str, value: Any) -> Factor:
 
 
 def tile_rule(level: int, text: str, value: Any, size: int) -> TileConstraint:
-    """That of a value in `tiles`."""
+    """Constraint from a value in `tiles`."""
     multiples = [_whole(item) for item in value] if isinstance(value, list | tuple) and value else [_whole(value)]
     return TileConstraint(level, text, next((one for one in multiples if size % one == 0), multiples[0]))

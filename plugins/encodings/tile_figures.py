@@ -1,4 +1,4 @@
-"""What moves and repair of tilings ask of a problem, as one record (`inner/tile_facts.py`)."""
+"""Problem figures for moves and repair of tilings, as one record (`inner/tile_facts.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .inner import functions
 
 
 def facts_of(problem: Problem, dims: Array, factors: Array) -> Any:
-    """`TileFacts` with room for one design, of factors (g,) of dimensions (g,)."""
+    """`TileFacts` with room for one design, for factors (g,) of dimensions (g,)."""
     levels, tensors, facts = problem.mapping_levels, problem.tensors, functions.TileFacts()
     temporal = {level.storage: i + 1 for i, level in enumerate(levels) if not level.spatial}
     spatial = [i + 1 for i, level in enumerate(levels) if level.spatial]
@@ -56,7 +56,7 @@ def _reals(values: Any) -> Array:
 
 
 def nonzeros_of(problem: Problem) -> list[float]:
-    """Nonzeros per tensor, in the scenario with most."""
+    """Nonzeros per tensor, in the scenario with the most."""
 
     def of(tensor: Tensor) -> float:
         shape = tensor.shape(problem.sizes)

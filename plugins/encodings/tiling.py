@@ -1,4 +1,6 @@
-"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so that every genome multiplies up to the sizes."""
+"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so every genome's bounds multiply to the
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from .padding import Padding, chosen, next_composite, next_smooth
 from .tile_figures import facts_of
 
 FILLED = 0.8
-"""Share of the guesses that fill a spatial level."""
+"""Share of guesses filling a spatial level."""
 STAYING = 0.5
-"""Share of the guesses in which some tensor stays during the loops of some level."""
+"""Share of guesses with a tensor stationary during the loops of some level."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,28 +46,33 @@ class LoopTiling(Segment):
 
 @attrs.frozen(kw_only=True)
 class PrimeFactors(LoopTiling):
-    """One gene per prime factor, 1..L: the mapping level that the factor belongs to.
+    """One gene per prime factor, 1..L: the mapping level of the factor.
 
     All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
-    float64. Equal factors of a dimension may swap levels, so a design has several genomes; `encode` gives the one whose
-    equal factors have ascending levels.
+    float64. Equal factors of a dimension may swap levels, so a design has several genomes; `encode` returns the genome
+    with ascending levels of equal factors.
     """
 
     type_name: ClassVar[str] = "prime-factors"
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
-    """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
-    above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay. `auto`:
-    `prime`, but `smooth` where that fills the fan-outs so much better, for some dimensions, that all computes take less than
-    0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before, and
-    to the size with the most divisors up to a sixteenth larger, if these are 1.5 times as many (730 -> 756) and the cost
-    model foresees such sizes (`physical` does: it counts what is there). And any size goes to one with more divisors, up to
-    an eighth larger (2048 -> 2160), where the cost model expects less than 0.95 times the score of its tiles at the level
-    next to the outermost one."""
+    """`prime`, the paper's rule: a prime size becomes the next composite number. `smooth`: a size with a prime factor
+    above `largest_factor` becomes the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay.
+
+    `auto`: `prime`, with three improvements. If `smooth` sizes of some dimensions fill the fan-outs so much better that
+    all computes take less than 0.8 times as long, all dimensions are smooth, since tiles have to fit as well, unless
+    fan-outs are then filled worse than before. Such a size becomes the size with the most divisors up to a sixteenth
+    larger, if the number of divisors is 1.5 times as large (730 -> 756) and the cost model foresees padded sizes
+    (`physical` does: only positions with data count). And any size becomes a size with more divisors, up to an eighth
+    larger (2048 -> 2160), if the cost model expects less than 0.95 times the score from the tiles at the level next to
+    the outermost.
+    """
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
-    """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
+    """`prime` keeps primes up to this number: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
-    """Largest prime factor that `smooth` keeps, up to 31. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 -> 24)."""
+    """Largest prime factor of `smooth` sizes, up to 31. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 ->
+    24).
+    """
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         if self.padding == "none":
@@ -99,7 +106,7 @@ class PrimeFactors(LoopTiling):
         return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        """Equal factors of a dimension have ascending levels."""
+        """Genes of designs, with ascending levels for equal factors of a dimension."""
         bounds = loops_of(designs.columns, problem)
         _check(bounds, problem)
         genes = np.empty((len(self.factors(problem)[0]), bounds.shape[-1]), dtype=np.int64)
@@ -107,8 +114,9 @@ class PrimeFactors(LoopTiling):
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """A factor moves to another level, or swaps with one there; so do whole loops; or factors from anywhere fill a spatial
-        level; or a tensor stays where it is during the loops of a level."""
+        """Vary each design by one move: a factor moves to another level, or swaps with a factor there; whole loops move
+        or swap; factors from anywhere fill a spatial level; or a tensor becomes stationary during the loops of a level.
+        """
         changed = np.array(genes, dtype=np.int64, order="C")
         count, batch = changed.shape
         if count and len(problem.mapping_levels) > 1:
@@ -119,7 +127,9 @@ class PrimeFactors(LoopTiling):
         return changed
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor stays."""
+        """Random genes: dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor
+        is stationary.
+        """
         facts, (dims, _), D = self._facts(problem), self.factors(problem), len(problem.dims)
         levels = len(problem.mapping_levels)
         few = rng.integers(1, levels + 1, size=(3, D, count))  # the same one twice: on fewer levels
@@ -135,7 +145,9 @@ class PrimeFactors(LoopTiling):
         return genes
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
+        """Move factors, in random order, out of spatial levels exceeding their fan-out, then out of buffers with tiles
+        too large.
+        """
         changed, order = np.array(genes, dtype=np.int64, order="C"), rng.permutation(len(genes))
         packed = compressed_tensors(problem, columns)
         if packed is None:
@@ -144,7 +156,7 @@ class PrimeFactors(LoopTiling):
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Equal factors of a dimension have ascending levels."""
+        """Sort the levels of equal factors of a dimension."""
         changed = np.array(genes, dtype=np.int64, order="C")
         functions.ascending(self._facts(problem), changed)
         return changed
@@ -153,7 +165,7 @@ class PrimeFactors(LoopTiling):
         return problem.remember((PrimeFactors._facts,), lambda: facts_of(problem, *self.factors(problem)))
 
     def factors(self, problem: Problem) -> tuple[Array, Array]:
-        """(g,) dimension and (g,) prime of every gene, float64."""
+        """(g,) dimension and (g,) prime factor of every gene, the primes as float64."""
 
         def make() -> tuple[Array, Array]:
             pairs = [(dim, prime) for dim, size in enumerate(problem.sizes.values()) for prime in prime_factors(size)]
@@ -164,7 +176,7 @@ class PrimeFactors(LoopTiling):
 
 
 def _check(bounds: Array, problem: Problem) -> None:
-    """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
+    """Raise `DesignError` unless the bounds are whole numbers multiplying to the sizes."""
     sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
     products = bounds.prod(axis=0)
     whole = ((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0)

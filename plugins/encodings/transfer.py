@@ -1,7 +1,7 @@
 """Designs of one problem rewritten for another: the same orders and inner tiles, and choices by name.
 
-Dimensions are matched by name. A dimension of the target that the source lacks stands wholly in the outermost level, at
-the place that it has in the workload.
+Dimensions are matched by name. A dimension of the target missing in the source lies entirely in the outermost level, at
+its place in the workload.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparsemap.primes import divisors, prime_factors
 
 
 def moved_order(order: Array, source: Problem, target: Problem) -> Array:
-    """(L, D, B) of the source -> (L, D', B) int8: loops of dimensions that both have keep their order."""
+    """(L, D, B) of the source -> (L, D', B) int8: loops of common dimensions keep their order."""
     levels, _, batch = order.shape
     place = {dim: i for i, dim in enumerate(target.dims)}
     moved = np.empty((levels, len(place), batch), dtype=np.int8)
@@ -30,8 +30,9 @@ def moved_order(order: Array, source: Problem, target: Problem) -> Array:
 
 
 def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
-    """(L, D, B) -> (L, D', B) float64: from the innermost level outwards, the largest divisor of what is left that is no
-    larger than the bound of the source; the outermost level has the rest."""
+    """(L, D, B) -> (L, D', B) float64. From the innermost level outwards, each bound is the largest divisor of the
+    remaining size up to the source's bound; the outermost level gets the remainder.
+    """
     levels, _, batch = bounds.shape
     scaled = np.ones((levels, len(target.dims), batch))
     for axis, (dim, size) in enumerate(target.sizes.items()):
@@ -48,9 +49,9 @@ def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
 
 
 def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> Array:
-    """(L, D, B) -> (L, D, B): prime factors, the largest first, go from temporal levels into spatial ones while they fit.
+    """(L, D, B) -> (L, D, B): move prime factors, largest first, from temporal into spatial levels while they fit.
 
-    Ties are broken at random, so that equal designs may become different ones.
+    Ties are broken at random, so equal designs may differ afterwards.
     """
     filled = bounds.copy()
     spatial = [(i, level.limit) for i, level in enumerate(problem.mapping_levels) if level.spatial]
@@ -74,7 +75,7 @@ def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> 
 
 
 def by_name(column: Array, there: tuple[Piece, ...], here: tuple[Piece, ...], guess: Array) -> Array:
-    """Positions in the candidates `there` -> those in `here` of the same name; where there is none, the guess."""
+    """Positions in the candidates `there` -> positions of equal names in `here`; the guess for missing names."""
     names = [piece.name for piece in here]
     table = np.array([names.index(piece.name) if piece.name in names else -1 for piece in there], dtype=np.int64)
     found = table[column]

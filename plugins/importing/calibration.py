@@ -18,20 +18,20 @@ from .model_file import OnnxModel
 from .onnx_package import onnx_of, reported
 
 SAMPLES = 32
-"""Samples that are run at most."""
+"""Most samples run."""
 WORDS = 1 << 28
-"""Of a tensor of a model that is run."""
+"""Most words in a tensor of a model to run."""
 BINS = 5
 NARROW = 0.01
-"""Densities that differ by less over all samples are one number, their mean."""
+"""Densities within this range over all samples become a single number, their mean."""
 
 
 def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterator[dict[str, Array]]:
-    """By tensor the share of nonzeros of every channel in one sample after the other, up to 32; the value of a tensor names
-    the constant that says what stands for zero in it, if one does.
+    """Nonzero share of every channel by tensor, sample after sample, for up to 32 samples.
 
-    The file is an .npz with an array per input of the model, samples first. They are run one at a time by the reference
-    of the package `onnx`, or as many as the model takes where its batch is fixed.
+    `tensors` maps a tensor to the constant with its zero point, or to an empty name. The file is an .npz with an array
+    per input of the model, samples first. The reference evaluator of the package `onnx` runs one sample at a time, or a
+    whole batch if the model fixes the batch size.
     """
     given = {value.name: value for value in model.proto.graph.input if value.name in model.inputs}
     arrays = read_arrays(path)
@@ -69,15 +69,17 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
 
 
 def _by_channel(nonzero: Array) -> Array:
-    """Shares of nonzeros: channels are the second axis of images, the last one of rows. A tensor of zeros counts as having
-    one, since densities are above 0."""
+    """Nonzero shares by channel: the second axis of images, the last axis of rows.
+
+    A tensor of zeros counts as having a nonzero, since densities are above 0.
+    """
     channels = 1 if nonzero.ndim > 3 else nonzero.ndim - 1
     shares = nonzero.mean(tuple(axis for axis in range(nonzero.ndim) if axis != channels))
     return shares if shares.any() else np.full_like(shares, 1 / nonzero.size)
 
 
 def density(shares: Sequence[float]) -> Any:
-    """The densities of samples as a network has them: one number, or a range with five quantiles and a histogram."""
+    """Density of a network from the densities of samples: a number, or a range with five quantiles and a histogram."""
     mean, low, high = (_rounded(float(share)) for share in (np.mean(shares), min(shares), max(shares)))
     if high - low < NARROW:
         return mean

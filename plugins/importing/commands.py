@@ -55,10 +55,10 @@ def import_model(
 ) -> ModelImport:  # fmt: skip
     """Read an ONNX model as a network.
 
-    The densities are those of its weights. Shapes are inferred, shares of nonzero weights counted, and N:M and
-    block patterns found where weights keep to them. MODEL may also be weights alone, .safetensors or .npz, for
-    the layers of --network. With --run the network is searched on each hardware, with the very nonzeros of its
-    weights; results and report go to the folder `runs` beside the file.
+    The densities are measured on its weights. Shapes are inferred, shares of nonzero weights counted, and N:M and block
+    patterns found where weights follow a pattern. MODEL may also be weights alone, .safetensors or .npz, for the layers
+    of --network. With --run the network is searched on each hardware, with the exact nonzeros of its weights; results
+    and report go to the folder `runs` beside the file.
     """
     from sparsemap.cli import output
     from sparsemap.cli.networks import network_of
@@ -134,7 +134,7 @@ def import_model(
 
 
 def _prune(found: ModelImport, pattern: str, hardware: str, designs: int | None) -> None:
-    """Gives the weights of a model to the verb `prune`, with the network that was written."""
+    """Pass the weights of a model to the verb `prune`, with the written network."""
     import numpy as np
 
     from sparsemap.writing import replacing
@@ -152,7 +152,7 @@ def _prune(found: ModelImport, pattern: str, hardware: str, designs: int | None)
 
 
 def _pairs(option: str, texts: tuple[str, ...], words: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Whole numbers, or one of some words, by name."""
+    """Values by name: whole numbers, or one of the allowed words."""
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""Layers of a graph with the layers before them: where shapes do not fit, words are taken as a view of the shape wanted."""
+"""Connection of a graph's layers to their predecessors; inputs of unfitting shape become views."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def of_sample(shape: Sequence[int], samples: int) -> Shape:
 
 @attrs.define
 class Connection:
-    """Makes tables of layers, in the order of a network, whose inputs fit."""
+    """Layer tables with fitting inputs, in the order of the network."""
 
     registry: Registry
     samples: int
     shapes: dict[str, Shape]
-    """By layer, that of its output; of the network's input at first."""
+    """Output shape by layer; initially the shape of the network's input."""
     taken: set[str]
     """Names of layers."""
     layers: list[ImportedLayer] = attrs.field(factory=list)
     _views: dict[tuple[str, Shape], str] = attrs.field(factory=dict)
 
     def add(self, layer: ImportedLayer) -> None:
-        """ValueError where its inputs cannot be made to fit."""
+        """Append a layer; ValueError if no view makes its inputs fit."""
         table = dict(layer.table)
         if layer.made:
             table["shape"] = list(of_sample(layer.made, self.samples))
@@ -75,8 +75,11 @@ class Connection:
             raise ValueError(f"'{layer.name}' is given {shapes}: {error}") from None
 
     def _view(self, layer: ImportedLayer, name: str, read: Sequence[int], turned: bool = False) -> str:
-        """The input in the shape in which the layer reads it; `turned`: also where that is the shape in which it was made, if
-        both have as many ranks, which nobody may take for the same ones."""
+        """The input in the shape read by the layer.
+
+        `turned`: the words changed their order, so a view is needed if the two shapes have the same number of ranks,
+        even if the shapes are equal.
+        """
         wanted = of_sample(read, self.samples) if read else self.shapes[name]
         if layer.table["type"] in IMAGES and len(wanted) == 2:
             wanted = (wanted[0], 1, wanted[1])

@@ -1,7 +1,7 @@
-"""Constants of an ONNX model: tensors of the file, and those that nodes make of them, such as dequantised weights.
+"""Constants of an ONNX model: tensors of the file, and tensors computed from constants, such as dequantised weights.
 
-A few bytes can stand for any number of words (ConstantOfShape, Expand, a Concat of a Concat). So what would be computed
-is counted first, by the shapes that ONNX infers, and what exceeds the limits is refused by name.
+A few bytes can stand for any number of words (ConstantOfShape, Expand, a Concat of a Concat). The work is therefore
+counted first, by ONNX's inferred shapes, and constants beyond the limits are refused by name.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sparsemap.pieces.contracts.base import Array
 from .onnx_package import FILE_BYTES, attributes_of, dims_text, has_graphs, onnx_of, reported, told
 
 WORDS = 1 << 24
-"""What may be computed of a small file, over all constants of a model; a larger file may compute more."""
+"""Most words computed for a small file, over all constants of a model; a larger file may compute more."""
 EQUAL = 1 << 31
-"""The same of words that are all alike, which take no memory."""
+"""Most words of constants with a single repeated word, since repetition takes no memory."""
 WORDS_PER_BYTE = 16
-"""Words that may be computed per byte of the file and its tensors: 4-bit weights pass some nodes before they are used."""
+"""Words computed per byte of the file and its tensors: 4-bit weights pass several nodes before use."""
 NODES, BYTES_PER_NODE = 5_000, 1_000
-"""Nodes that may be computed of a small file, and bytes of a larger one for every further node."""
+"""Nodes computed for a small file, and bytes of a larger file per further node."""
 MACS = 1 << 32
-"""Multiplications of a product between constants."""
+"""Most multiplications of a product between constants."""
 COMPUTED = frozenset(
     (
         *("Identity", "Cast", "CastLike", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Concat", "Slice"),
@@ -43,12 +43,12 @@ COMPUTED = frozenset(
         *("SpaceToDepth",),
     )
 )
-"""Operators whose work follows from the words that they make (or, for products, from the shapes)."""
+"""Operators with work proportional to the words of the output (or, for products, given by the shapes)."""
 
 ARRANGED = frozenset(("Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"))
-"""Those that put the words of their first input in another order or type."""
+"""Operators that only change the order or type of the first input's words."""
 MOVED = ARRANGED | {"DequantizeLinear"}
-"""Those that make a word of every word of their first input."""
+"""Operators that map every word of the first input to a word."""
 
 
 @attrs.define(kw_only=True)
@@ -57,27 +57,27 @@ class Constants:
 
     path: Path
     proto: Any
-    """The model, which says the versions of its operators."""
+    """The model, with the versions of its operators."""
     file_bytes: int
-    """Of the model and of its tensors in files of their own."""
+    """Bytes of the model and of its external tensors."""
     tensors: dict[str, Any] = attrs.field(factory=dict)
-    """As in the file."""
+    """Tensors of the file."""
     makers: dict[str, Any] = attrs.field(factory=dict)
     """By tensor, the node that computes it."""
     missing: set[str] = attrs.field(factory=set)
-    """Tensors whose words are not there: the file says their shapes alone, or lies elsewhere."""
+    """Tensors without words: only the shape is in the file, or the external file is missing."""
     _spent: dict[str, int] = attrs.field(factory=lambda: {"words": 0, "nodes": 0, "equal": 0})
 
     @classmethod
     def of(cls, proto: Any, path: Path) -> Constants:
-        """SpecError for a tensor with impossible dimensions, or one whose words are not in the files."""
+        """Constants of a model; SpecError for a tensor with impossible dimensions, or with words outside the files."""
         found = cls(path=path, proto=proto, file_bytes=os.path.getsize(path))
         for tensor in proto.graph.initializer:
             found.add(tensor.name, tensor)
         return found
 
     def add(self, name: str, tensor: Any) -> None:
-        """SpecError for one whose words are not where it says."""
+        """Add a tensor; SpecError if its words are not at the stated place."""
         found = _external(tensor, name, self.path)
         if found is None or (not found and _bare(tensor)):
             self.missing.add(name)
@@ -85,13 +85,13 @@ class Constants:
         self.tensors[name] = tensor
 
     def made(self, node: Any) -> None:
-        """Takes a node, which may be one between constants."""
+        """Register the outputs of a node as constants if all its inputs are constant."""
         computed = (node.op_type == "Constant" or node.input) and not has_graphs(node)
         if computed and all(name in self for name in node.input if name):
             self.makers |= dict.fromkeys(filter(None, node.output), node)
 
     def readable(self, name: str) -> bool:
-        """Whether the words of a constant are there."""
+        """Whether the words of a constant are available."""
         if name not in self.makers:
             return name not in self.missing
         given = {text for node in self._needed(name) for text in node.input}
@@ -101,7 +101,7 @@ class Constants:
         return name in self.tensors or name in self.makers
 
     def _alike(self, name: str, node: Any, shape: tuple[int, ...]) -> Array:
-        """Words that are all the same one."""
+        """A constant of a single repeated word."""
         self._spent["equal"] += math.prod(shape)
         if self._spent["equal"] > EQUAL:
             text = f"takes {self._spent['equal']:,} words or more to compute; the limit for this file is {EQUAL:,}"
@@ -111,13 +111,13 @@ class Constants:
         return np.broadcast_to(word, shape)
 
     def root(self, name: str, through: frozenset[str] = MOVED) -> str:
-        """The constant whose words this one has, all of them, maybe in another order or type."""
+        """The constant with the same words, possibly in another order or type."""
         while (node := self.makers.get(name)) is not None and node.op_type in through:
             name = node.input[0]
         return name
 
     def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
-        """The words of a constant; those that nodes make are computed, if that is little enough."""
+        """The words of a constant, computed from other constants if within the limits."""
         if name in self.tensors:
             return self.read(name)
         root = self.makers.get(self.root(name, ARRANGED))
@@ -132,7 +132,7 @@ class Constants:
         return found[name]
 
     def _needed(self, name: str) -> list[Any]:
-        """The nodes that make a constant, in an order in which they can be computed."""
+        """The nodes that compute a constant, in order of execution."""
         order, made, waiting = list[Any](), set[str](), [name]
         while waiting:
             node = None if waiting[-1] in made else self.makers.get(waiting[-1])
@@ -177,7 +177,7 @@ class Constants:
             return onnx_of("onnx.numpy_helper").to_array(tensor)
 
     def computed(self, node: Any, given: Mapping[str, Array]) -> list[Array]:
-        """The outputs of one node, from the reference of the package."""
+        """The outputs of a node, from the reference evaluator of the package."""
         onnx = onnx_of()
         inputs = [onnx.ValueInfoProto(name=name) for name in given]
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
@@ -191,14 +191,16 @@ class Constants:
 
 
 def _bare(tensor: Any) -> bool:
-    """Whether a tensor of the model says its shape alone."""
+    """Whether the model has only the shape of a tensor."""
     stored = (tensor.raw_data, tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
     return math.prod(tensor.dims) > 0 and not any(map(len, (*stored, tensor.uint64_data, tensor.string_data)))
 
 
 def _external(tensor: Any, name: str, path: Path) -> int | None:
-    """Bytes of a tensor in a file of its own; 0 for one that lies in the model, None where there is no such file. SpecError
-    if its words are not in the file."""
+    """Bytes of a tensor in an external file; 0 for a tensor inside the model, None for a missing file.
+
+    SpecError if the words are not in the file.
+    """
     wrong = partial(SpecError.at, shown(path), f"tensor '{name}'")
     if min(tensor.dims, default=0) < 0:
         raise wrong(f"is {dims_text(tensor.dims)}, expected sizes from 0 on")

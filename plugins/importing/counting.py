@@ -1,6 +1,6 @@
-"""MACs and words of weights of a node, from the shapes of its tensors alone.
+"""MACs and weight words of a node, from the shapes of its tensors alone.
 
-It shares nothing with `products`: what both agree on is imported, what they do not is refused.
+The module shares no code with `products`. A node with different counts in the two is refused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from .model_file import OnnxModel
 from .onnx_package import attributes_of
 
 WEIGHTS = {"QLinearConv": (3,), "QLinearMatMul": (0, 3), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2)}
-"""Inputs that may be weights, where they are not the first two."""
+"""Positions of inputs with possible weights, if not the first two."""
 
 
 def macs(node: Any, model: OnnxModel) -> int | None:
-    """Multiplications of a node: words of its output times the products that are added up in each. None if unknown."""
+    """Multiplications of a node: words of the output times the products summed in each. None if unknown."""
     kind = node.op_type
     shapes = [model.shapes.get(name, ()) for name in node.input]
     out = next((prod(model.shapes[name]) for name in node.output if name in model.shapes), None)
@@ -43,7 +43,7 @@ def macs(node: Any, model: OnnxModel) -> int | None:
 
 
 def _einsum_macs(equation: str, shapes: list[tuple[int, ...]]) -> int:
-    """All combinations of the indices."""
+    """Product of the sizes of all indices."""
     sizes: dict[str, int] = {}
     for term, shape in zip(equation.partition("->")[0].split(","), shapes, strict=True):
         free = len(shape) - len(term.replace("...", ""))
@@ -54,7 +54,7 @@ def _einsum_macs(equation: str, shapes: list[tuple[int, ...]]) -> int:
 
 
 def weights(node: Any, model: OnnxModel) -> int:
-    """Words of the constants that a node multiplies."""
+    """Words of the constant factors of a node."""
     places = WEIGHTS.get(node.op_type, (0, 1))
     names = [node.input[place] for place in places if place < len(node.input)]
     return sum(prod(model.shapes[name]) for name in names if name in model.constants)

@@ -1,7 +1,7 @@
-"""One pass over a graph, node after node: shapes of all tensors, words of small ones, branches and loops written out.
+"""A pass over a graph, node by node: shapes of all tensors, words of small tensors, branches and loops written out.
 
-Shapes come from the inference of the package `onnx`, asked for one node at a time with the words of its small inputs, so
-that what follows from sizes (Shape, Gather, Range, Where ...) is known to the next node, and nothing large is computed.
+The package `onnx` infers the shapes of a node at a time, with the words of the node's small inputs. Results that follow
+from sizes (Shape, Gather, Range, Where ...) are thus known to the next node, and nothing large is computed.
 """
 
 from __future__ import annotations
@@ -21,48 +21,48 @@ from .foreign import standard
 from .onnx_package import attributes_of, has_graphs, onnx_of, reported, shape_of, told
 
 NODES = 100_000
-"""Of a graph, once its functions, branches and loops are written out."""
+"""Most nodes of a graph after writing out functions, branches and loops."""
 SMALL = 1024
-"""Words up to which floats are known."""
+"""Most words of float tensors with known values."""
 LISTED = 1 << 16
-"""Words up to which whole numbers are known."""
+"""Most words of whole-number tensors with known values."""
 FOLDED = 20_000
-"""Nodes whose words are computed for it."""
+"""Most nodes with computed words."""
 WRITTEN = 1 << 30
-"""Words of all tensors of one rank, which ONNX may write out one by one."""
+"""Most words in all tensors of one rank, since ONNX may write out each word."""
 MODERN = 23
-"""The version of operators that nodes of other domains, and those of loops, are written in."""
+"""Operator version of nodes generated for other domains and loops."""
 
 
 @attrs.frozen(kw_only=True)
 class ImportChoices:
-    """What users say where the file leaves it open."""
+    """User choices for sizes and graphs left open by the file."""
 
     batch: int | None = None
     dims: Mapping[str, int] = attrs.field(factory=dict)
     """Sizes by the name of a dimension, or by TENSOR:AXIS."""
     branches: Mapping[str, str] = attrs.field(factory=dict)
-    """By If node, "then" or "else"."""
+    """"then" or "else", by If node."""
     loops: Mapping[str, int] = attrs.field(factory=dict)
-    """By Loop node, its steps."""
+    """Number of steps, by Loop node."""
 
 
 @attrs.define
 class Folding:
-    """The pass, and what is known after it."""
+    """The pass and its results."""
 
     file: str
     proto: Any
     constants: Constants
     choices: ImportChoices
     types: dict[str, Any]
-    """By tensor, ONNX's type with the sizes that follow."""
+    """ONNX type by tensor, with the inferred sizes."""
     stated: Mapping[str, Any]
-    """By tensor, the type that the file states, with sizes where it does."""
+    """Type stated in the file by tensor, with sizes if stated."""
     values: dict[str, Array] = attrs.field(factory=dict)
     nodes: list[Any] = attrs.field(factory=list)
     used: set[str] = attrs.field(factory=set)
-    """ImportChoices that were needed."""
+    """Keys of the choices used."""
     _seen: set[str] = attrs.field(factory=set)
     _folded: int = 0
     _listed: int = 0
@@ -80,7 +80,7 @@ class Folding:
             self.values[name] = self.constants.read(name)
 
     def _nodes(self, nodes: Sequence[Any], scope: dict[str, str], prefix: str) -> None:
-        """Takes nodes of a graph; `scope` has the tensors of graphs within others by the names that they have there."""
+        """Process the nodes of a graph; `scope` maps names of an inner graph to tensors of the whole graph."""
         for each in nodes:
             node = each
             if prefix:
@@ -98,19 +98,19 @@ class Folding:
                 self._take(one, scope, MODERN if made else 0)
 
     def make(self, kind: str, given: Sequence[str], out: str, like: Any = None, **attributes: Any) -> Any:
-        """A node in place of another one, `like`, whose name it has."""
+        """A replacement node with the name of `like`."""
         name = like.name or like.output[0] if like is not None else out
         return onnx_of("onnx.helper").make_node(kind, list(given), [out], name=name, **attributes)
 
     def constant(self, name: str, value: Any) -> str:
-        """A tensor that is not in the file."""
+        """Add a constant that is not in the file, and return its name."""
         tensor = value if hasattr(value, "data_type") else onnx_of("onnx.numpy_helper").from_array(value, name)
         self.constants.tensors[name] = tensor
         self._known(name, tensor)
         return name
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of a tensor; empty where it is not known."""
+        """Shape of a tensor; empty if unknown."""
         found = shape_of(self.types[name]) if name in self.types else None
         return tuple(found) if found is not None and all(isinstance(size, int) for size in found) else ()
 
@@ -126,14 +126,14 @@ class Folding:
         self._typed(node, scope or {}, version)
 
     def _room(self, node: Any, more: int) -> None:
-        """SpecError where so many nodes more are too many."""
+        """Raise SpecError if `more` further nodes exceed the limit."""
         if len(self.nodes) + more > NODES:
             raise SpecError.at(
                 self.file, told(node), f"is more than the {NODES:,} nodes that are read, loops written out"
             )
 
     def _typed(self, node: Any, scope: Mapping[str, str], version: int) -> None:
-        """Types and words of what a node makes."""
+        """Set the types and words of a node's outputs."""
         if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
             self.constants.add(node.output[0], node.attribute[0].t)
             self._known(node.output[0], node.attribute[0].t)
@@ -148,7 +148,7 @@ class Folding:
         self._compute(node)
 
     def _infer(self, node: Any, scope: Mapping[str, str], version: int) -> None:
-        """The types of a node's outputs."""
+        """Set the types of a node's outputs."""
         onnx = onnx_of()
         inner = {name: scope.get(name, name) for name in _captured(node)}
         given = {name: name for name in node.input if name} | inner
@@ -189,7 +189,7 @@ class Folding:
                 self.types[name] = self._sized(name, known)
 
     def _sized(self, name: str, known: Any) -> Any:
-        """A type with the sizes that the file or the user gives where they do not follow."""
+        """A type with open sizes filled in from the user's choices or the file."""
         sizes = shape_of(known)
         if sizes is None:
             stated = self.stated.get(name)
@@ -209,7 +209,7 @@ class Folding:
         return known
 
     def _compute(self, node: Any) -> None:
-        """The words of a node's outputs, if they are few and follow from sizes and constants."""
+        """Set the words of a node's outputs, if few and determined by sizes and constants."""
         if node.op_type in ("Shape", "Size"):
             shape = self.types.get(node.input[0])
             sizes = shape_of(shape) if shape is not None else None
@@ -248,7 +248,7 @@ class Folding:
     # -- graphs within nodes
 
     def _branch(self, node: Any, scope: Mapping[str, str]) -> bool:
-        """Writes out the branch of an If that runs; False where nobody knows which."""
+        """Write out the executed branch of an If; False if the branch is unknown."""
         name = node.name or node.output[0]
         condition, chosen = self.values.get(node.input[0]), self.choices.branches.get(name)
         if chosen is not None:
@@ -267,7 +267,7 @@ class Folding:
         return True
 
     def _graph(self, graph: Any, given: Mapping[str, str], scope: Mapping[str, str], prefix: str) -> list[str]:
-        """Writes out a graph within a node: the names of its outputs."""
+        """Write out a graph within a node, and return the names of its outputs."""
         inner = {**scope, **given}
         for tensor in graph.initializer:
             inner[tensor.name] = prefix + tensor.name
@@ -277,7 +277,7 @@ class Folding:
         return [inner.get(value.name, value.name) for value in graph.output]
 
     def _loop(self, node: Any, scope: Mapping[str, str]) -> bool:
-        """Writes out the steps of a Loop; False where nobody knows how many."""
+        """Write out the steps of a Loop; False if their number is unknown."""
         body, name = attributes_of(node).get("body"), node.name or node.output[0]
         if body is None:
             return False
@@ -310,7 +310,7 @@ class Folding:
         return bool(rows)
 
     def _scan(self, node: Any, scope: Mapping[str, str]) -> bool:
-        """Writes out the steps of a Scan; False where the length of what it goes over is not known."""
+        """Write out the steps of a Scan; False if the length of its inputs is unknown."""
         about, name = attributes_of(node), node.name or node.output[0]
         body, count = about.get("body"), about.get("num_scan_inputs", 0)
         if body is None or not 0 < count <= len(node.input):
@@ -340,7 +340,7 @@ class Folding:
         return True
 
     def _outputs(self, node: Any, states: Sequence[str], rows: Sequence[Sequence[str]], axes: Sequence[int]) -> None:
-        """States after the last step, and what every step has left, one behind the other."""
+        """Make the outputs: states after the last step, and the concatenated outputs of all steps."""
         for out, name in zip(node.output, states, strict=False):
             if out:
                 self._take(self.make("Identity", [name], out))
@@ -357,7 +357,7 @@ WRITTEN_OUT = {"If": Folding._branch, "Loop": Folding._loop, "Scan": Folding._sc
 
 
 def _captured(node: Any) -> Iterator[str]:
-    """Names that graphs within a node read, some of which may be of tensors around it."""
+    """Names read by graphs within a node, possibly of tensors around the node."""
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             own = {name for each in graph.node for name in each.output}

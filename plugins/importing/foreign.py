@@ -1,7 +1,7 @@
-"""Operators of other domains, and einsums of several tensors, as nodes of standard ONNX that do the same work.
+"""Standard ONNX nodes for operators of other domains, and for einsums of several tensors.
 
-Rotations, activations and biases inside of them are left out: they are made where words are written, and multiply nothing
-that a layer would have to search.
+Inner rotations, activations and biases are left out. The writer of the words does them, and no multiplication for a
+searched layer is lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Nodes = list[Any]
 
 
 def standard(node: Any, graph: Folding) -> Nodes:
-    """The nodes in place of this one; none where it is standard, or where nobody knows what it does."""
+    """Replacement nodes; empty for a standard or an unknown node."""
     if node.op_type == "Einsum" and len(node.input) > 2:
         return _einsum(node, graph)
     if node.domain == "com.microsoft" or (not node.domain and node.op_type in LISTED_HERE):
@@ -31,7 +31,7 @@ def standard(node: Any, graph: Folding) -> Nodes:
 
 
 def why_not(node: Any, known: Container[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """What keeps a node of `MADE` from being imported, by the `known` constants and the shapes; empty where nothing is known."""
+    """Reason against the import of a node in `MADE`, from the `known` constants and the shapes; empty if none."""
     about = attributes_of(node)
     if node.op_type == "MatMulNBits":
         if (bits := about.get("bits", 0)) not in (4, 8):
@@ -54,7 +54,7 @@ def _same(node: Any, graph: Folding) -> Nodes:
 
 
 def _as(kind: str, *places: int, **attributes: Any) -> Callable[[Any, Any], Nodes]:
-    """Another operator that is given these inputs."""
+    """Replacement by another operator with the inputs at `places`."""
 
     def made(node: Any, graph: Folding) -> Nodes:
         return [graph.make(kind, [node.input[place] for place in places], node.output[0], node, **attributes)]
@@ -63,7 +63,7 @@ def _as(kind: str, *places: int, **attributes: Any) -> Callable[[Any, Any], Node
 
 
 def _floats(kind: str, *places: int) -> Callable[[Any, Any], Nodes]:
-    """An operator of floats on quantised words."""
+    """Replacement of an operator on quantised words by its float version."""
 
     def made(node: Any, graph: Folding) -> Nodes:
         out, tensor = node.output[0], onnx_of().TensorProto
@@ -88,7 +88,7 @@ def _joined(node: Any, graph: Folding) -> Nodes:
 
 
 def _skipped_norm(node: Any, graph: Folding) -> Nodes:
-    """The sum of two tensors, normalised; the sum may be an output as well."""
+    """Normalised sum of two tensors; the sum may be an output as well."""
     out = node.output[0]
     total = node.output[3] if len(node.output) > 3 and node.output[3] else f"{out}/sum"
     kind = "RMSNormalization" if "Simplified" in node.op_type else "LayerNormalization"
@@ -97,7 +97,7 @@ def _skipped_norm(node: Any, graph: Folding) -> Nodes:
 
 
 def _turned(node: Any, graph: Folding) -> Nodes:
-    """A product whose factors may be transposed."""
+    """A product with optionally transposed factors."""
     about, out, given, made = attributes_of(node), node.output[0], list(node.input[:2]), Nodes()
     for place, key in enumerate(("transA", "transB")):
         order = [*range(len(graph.shape(given[place])))]
@@ -122,7 +122,7 @@ def _gemm(node: Any, graph: Folding) -> Nodes:
 
 
 def _integers(zero: int) -> Callable[[Any, Any], Nodes]:
-    """A product of whole numbers whose result is scaled."""
+    """A product of whole numbers with a scaled result."""
 
     def made(node: Any, graph: Folding) -> Nodes:
         out, first, tensor = node.output[0], node.input[0], onnx_of().TensorProto
@@ -139,7 +139,7 @@ def _integers(zero: int) -> Callable[[Any, Any], Nodes]:
 
 
 def _blocks(node: Any, graph: Folding) -> Nodes:
-    """MatMulNBits: weights (N, K) of 4 or 8 bits in blocks along K, each with a scale."""
+    """MatMulNBits: weights (N, K) of 4 or 8 bits in blocks along K, with a scale per block."""
     about, out, packed = attributes_of(node), node.output[0], node.input[1]
     inputs, outputs, size, bits = (about.get(k, 0) for k in ("K", "N", "block_size", "bits"))
     known, zero, tensor = graph.constants.tensors, _input(node, 3), onnx_of().TensorProto
@@ -191,7 +191,7 @@ def _blocks(node: Any, graph: Folding) -> Nodes:
 
 
 def _recurrent(node: Any, graph: Folding) -> Nodes:
-    """DynamicQuantizeLSTM: weights lie transposed, as whole numbers."""
+    """DynamicQuantizeLSTM: weights are transposed whole numbers."""
     out, made, given = node.output[0], Nodes(), list(node.input[:8])
     tensor = onnx_of().TensorProto
     for place in (1, 2):
@@ -204,7 +204,7 @@ def _recurrent(node: Any, graph: Folding) -> Nodes:
 
 
 def _attention(node: Any, graph: Folding) -> Nodes:
-    """GroupQueryAttention and MultiHeadAttention, also of queries, keys and values that lie in one tensor."""
+    """GroupQueryAttention and MultiHeadAttention, also with queries, keys and values packed in one tensor."""
     about, out, grouped = attributes_of(node), node.output[0], node.op_type == "GroupQueryAttention"
     heads = about["num_heads"]
     shared, made = about.get("kv_num_heads", heads), Nodes()
@@ -233,7 +233,7 @@ def _attention(node: Any, graph: Folding) -> Nodes:
 
 
 def _packed(node: Any, graph: Folding) -> Nodes:
-    """com.microsoft's Attention: the product that makes queries, keys and values, and attention over them."""
+    """com.microsoft's Attention: the product for queries, keys and values, and the attention over them."""
     about, out = attributes_of(node), node.output[0]
     wide = graph.shape(node.input[1])[1] // 3
     parts = graph.constant(f"{out}/parts", np.array(about.get("qkv_hidden_sizes") or [wide] * 3))
@@ -268,7 +268,7 @@ def _einsum(node: Any, graph: Folding) -> Nodes:
 
 
 LISTED_HERE = frozenset(("SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"))
-"""Operators that a runtime puts into the standard domain, which does not have them."""
+"""Operators of a runtime listed under the standard domain without being in the standard."""
 MADE: Mapping[str, Callable[[Any, Any], Nodes]] = {
     **dict.fromkeys(("QuickGelu", "FastGelu", "Gelu", "BiasGelu", "RotaryEmbedding", "QLinearSigmoid"), _same),
     "QLinearLeakyRelu": _same,

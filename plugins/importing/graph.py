@@ -1,8 +1,8 @@
 """The nodes of an ONNX graph as the layers of a network.
 
-Convolutions and products become workloads; pooling, concatenations, sums and products word by word operations; all else
-passes on what it is given, and is counted. Of every tensor it is known whose output it is, and whether a ReLU has made
-zeros in it.
+Convolutions and products become workloads. Pooling, concatenations, and elementwise sums and products become
+operations. Other nodes pass their input on and are counted. For every tensor, the producing layer is recorded, and
+whether a ReLU set words to zero.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from .tracing import SELECTING, Tracing, copies
 
 @attrs.define
 class GraphWalk(Tracing):
-    """Goes over the nodes of a model in their order. Sizes of layers are those of all samples together."""
+    """Walk over the nodes of a model in order. Sizes of layers cover all samples together."""
 
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
-    """Nodes that cannot be searched, with their MACs where these are known."""
+    """Multiplying nodes without a layer, with their MACs if known."""
     remedies: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the option that would import it .."""
+    """By skipped node, the option for its import."""
     reasons: dict[str, str] = attrs.field(factory=dict)
-    """.. or what keeps it from being imported."""
+    """By skipped node, the reason against its import."""
     cut: list[str] = attrs.field(factory=list)
-    """Tensors that nodes are given which nobody knows."""
+    """Inputs of unknown nodes."""
     passed: Counter[str] = attrs.field(factory=Counter)
-    """Other nodes by type, such as Relu."""
+    """Number of other nodes by type, such as Relu."""
     rectified: set[str] = attrs.field(factory=set)
-    """Tensors whose negative values became zeros, by a ReLU or the like."""
+    """Tensors with negative values set to zero, by a ReLU or similar."""
     _relus: set[str] = attrs.field(factory=set)
-    """Tensors that a ReLU has made, or that follow from one of the same layer."""
+    """Outputs of a ReLU, and tensors derived from them within the same layer."""
     _makers: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self) -> None:
@@ -56,13 +56,13 @@ class GraphWalk(Tracing):
                     self._take(node, given)
 
     def outputs(self) -> list[str]:
-        """The layers whose outputs are the model's, although others read them."""
+        """Layers with outputs of the model that other layers read too."""
         read = {self.layer_of(name) for name in self._read}
         made = dict.fromkeys(self.layer_of(name) for name in (*self._results, *self.cut))
         return [name for name in made if name in read and name != INPUT]
 
     def behind_relus(self) -> list[str]:
-        """The layers that nobody reads but behind a ReLU."""
+        """Layers read only behind a ReLU."""
         read = self._read.union(name for name in self._results if name in self.roots)
         bare, some = ({self.layer_of(name) for name in names} for names in (read - self._relus, self._relus))
         return [layer.name for layer in self.layers if layer.name in some - bare]
@@ -102,7 +102,7 @@ class GraphWalk(Tracing):
         self._pass(node, given)
 
     def _layers_of(self, node: Any, given: list[str]) -> list[ImportedLayer]:
-        """What a node becomes: products, a convolution or an operation; none where it passes on what it is given."""
+        """Layers of a node: products, a convolution or an operation; empty if the node passes its input on."""
         if node.op_type in PRODUCTS:
             return self._products(node)
         make = GraphWalk._convolution if node.op_type in CONVOLUTIONS else OPERATIONS.get(node.op_type)
@@ -115,7 +115,7 @@ class GraphWalk(Tracing):
         return [found] if found else []
 
     def _pass(self, node: Any, given: list[str]) -> None:
-        """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
+        """Assign the outputs of a node without a layer to the layer of its (largest) input."""
         embeds = node.op_type == "Gather" and node.input[0] not in self.roots
         embeds = embeds and self.layer_of(self._main(given)) == INPUT
         if embeds and self._first in self.model.inputs:  # what is embedded counts as the input
@@ -215,7 +215,9 @@ class GraphWalk(Tracing):
         return layers
 
     def _earlier(self, node: Any) -> None:
-        """Keys and values of earlier steps, which attention is given, before its own: outputs that a decoder keeps."""
+        """Register keys and values of earlier steps, an input of attention, before its own: a decoder keeps them as
+        outputs.
+        """
         for place in (1, 2) if node.op_type == "Attention" and len(node.input) > 5 and node.input[4] else ():
             own, past = (self.model.shape(node.input[at], node) for at in (place, place + 3))
             name = next(filter(None, node.output[place : place + 1]), f"{node.output[0]}/{place}")
@@ -225,8 +227,10 @@ class GraphWalk(Tracing):
             self.parts[name] = "view", node, [node.input[place]]
 
     def _states(self, node: Any, part: str, place: int = -1, of: Sequence[str] = ()) -> ImportedLayer:
-        """What the gates of a recurrent node leave at every step: for others, or in one place for its next step, where it
-        begins with an input."""
+        """Result of a recurrent node's gates at every step.
+
+        The result goes to other layers, or stays in place for the next step, with an input as the initial state.
+        """
         (steps, samples), state = steps_of(node, self.model), self.model.shape(node.input[2], node)
         given = [name for name in node.input[place : place + 1] if place > 0 and name in self.roots]
         table = {"type": "transform", **({"factor": steps} if place > 0 and steps > 1 else {})}
@@ -236,7 +240,7 @@ class GraphWalk(Tracing):
     def _product(
         self, node: Any, product: LabelledProduct, both_data: bool, before: Sequence[ImportedLayer]
     ) -> ImportedLayer:
-        """A matmul of two inputs, or a linear layer with the second one as its weights."""
+        """A matmul of two inputs, or a linear layer with the second tensor as its weights."""
         sizes = product.sizes()
         h = sizes.pop("h")
         table = {"type": "matmul", "h": h, **sizes} if both_data else {"type": "linear", **sizes}
@@ -273,8 +277,11 @@ class GraphWalk(Tracing):
         return self._layer(node, {"type": "global-average"}, given[:1])
 
     def _wordwise(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Of several layers, as where one is the gate of the other: what one layer has made is added up on its way out, as
-        where positions are turned. Or of rows and a number for each: their sums or deviations, written as single steps."""
+        """An elementwise operation of several layers, such as a gate; or of rows with a number for each.
+
+        Terms of a single layer are added on the layer's way out, as in rotary positions. A number per row makes a
+        softmax or a norm out of single steps.
+        """
         kind = "multiply" if node.op_type in ("Mul", "Div") else "add"
         rows = [name for name in given if name not in self._of_rows]
         if kind == "multiply" and len(given) == 2 and len(rows) == 1:
@@ -285,8 +292,10 @@ class GraphWalk(Tracing):
         return self._layer(node, {"type": kind}, several) if len(several) > 1 else None
 
     def _rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """A softmax, or a normalisation. Rows along an axis that is not the last one of words or scores are told as all
-        axes together, which is no less."""
+        """A softmax or a normalisation.
+
+        An axis other than the last axis of words or scores counts as all axes together, no less work.
+        """
         shape = self._shape(node, -1)
         usual = {"InstanceNormalization": 2, "GroupNormalization": 1}
         axis = usual.get(node.op_type, attributes_of(node).get("axis", -1))
@@ -296,8 +305,7 @@ class GraphWalk(Tracing):
         return self._layer(node, {"type": kind, **({} if fits else {"axes": 3})}, given[:1])
 
     def _concat(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Channels or rows one behind the other; or rows behind those of earlier steps, which are an input, or behind a
-        class token, which is constant."""
+        """Concatenated channels or rows; or rows behind earlier steps (an input) or a class token (a constant)."""
         found = self.model.shapes.get(node.output[0], ())
         if len(found) < 2:
             return None
@@ -322,7 +330,7 @@ class GraphWalk(Tracing):
         return attrs.evolve(self._layer(node, {"type": "view"}, given), made=self._shaped(node.output[0], node))
 
     def _take_rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Of a sequence, as the class token is taken."""
+        """Rows of a sequence, such as the class token."""
         data, found = (self.model.shapes.get(name, ()) for name in (node.input[0], node.output[0]))
         wanted = len(data) == 3 and attributes_of(node).get("axis", 0) % 3 == 1 and found[-1:] == data[-1:]
         if not wanted or self.layer_of(node.input[0]) == INPUT or len(found) not in (2, 3):
@@ -336,8 +344,9 @@ class GraphWalk(Tracing):
         self, node: Any, table: dict[str, Any], operands: Mapping[str, str], zeros: Mapping[str, str], part: str = "",
         before: Sequence[str] = (),
     ) -> ImportedLayer:  # fmt: skip
-        """A layer that is searched: P comes from layers, Q may be weights. An operand without a tensor is the product
-        before this one."""
+        """A searched layer: P comes from layers, Q may be weights. An operand without a tensor is the preceding
+        product.
+        """
         constants = self.model.constants
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}
@@ -355,7 +364,7 @@ class GraphWalk(Tracing):
         )
 
     def _width(self, name: str) -> int | None:
-        """Bits of the words of a tensor: those of the whole numbers that it is made of, where it was dequantised."""
+        """Word bits of a tensor; for a dequantised tensor, bits of its whole numbers."""
         makers, types = self._makers, self.model.types
         while (node := makers.get(name)) is not None and (node.op_type in MOVING or copies(node)):
             name = node.input[0]
@@ -364,12 +373,12 @@ class GraphWalk(Tracing):
         return widths().get(types.get(name, 0))
 
     def _shape(self, node: Any, place: int) -> tuple[int, ...]:
-        """Of an input, or with -1 of the output."""
+        """Shape of an input, or with -1 of the output."""
         return self.model.shape(node.output[0] if place < 0 else node.input[place], node)
 
 
 JOINING = ("Add", "Sub", "Sum", "Mul", "Div")
-"""Sums and products word by word."""
+"""Elementwise sums and products."""
 OPERATIONS: dict[str, Any] = {
     "MaxPool": GraphWalk._pool,
     "AveragePool": GraphWalk._pool,
@@ -387,15 +396,15 @@ MOVING = (
     *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice"),
     *("MaxPool", "DequantizeLinear"),
 )
-"""What leaves words as they are; words of whole numbers that are dequantised need no more bits than those."""
+"""Operators that keep words unchanged; dequantised words need no more bits than their whole numbers."""
 KEEPING = (*MOVING, "Cast", "Split", "Pad", "QuantizeLinear", "GlobalMaxPool", "Concat")
-"""What leaves zeros zero, and makes none, as copies do."""
+"""Operators that keep zeros and make none, as copies do."""
 MULTIPLYING = (
     *CONVOLUTIONS,
     *PRODUCTS,
     *("DeformConv", "CausalConvWithState", "LinearAttention", "DFT", "STFT", "Det", "AffineGrid"),
 )
-"""What multiplies and accumulates; where no workload can say it, it is reported as skipped."""
+"""Multiply-accumulate operators, reported as skipped without a matching workload."""
 
 
 def _keeps(node: Any) -> bool:
@@ -403,6 +412,6 @@ def _keeps(node: Any) -> bool:
 
 
 def _multiplies(node: Any) -> bool:
-    """Whether a node may multiply and accumulate: those that nobody knows may do anything."""
+    """Whether a node may multiply and accumulate; unknown nodes may."""
     alone = node.op_type == "Einsum" and len(node.input) < 2
     return (node.op_type in MULTIPLYING and not alone) or onnx_package.foreign(node)

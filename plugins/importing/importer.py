@@ -1,4 +1,4 @@
-"""A model as a network with densities, and what is reported about it."""
+"""A model as a network with densities, and the report about the import."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ from .onnx_package import dims_text, told
 from .patterns import DENSE, WeightPattern, found_in
 
 DATA_BYTES = 512_000_000
-"""What a `data` density may take to be read, unless it says more."""
+"""Default size limit for reading a `data` density."""
 
 
 @attrs.define
 class ModelImport:
-    """A network on its way to a file."""
+    """A network between model and file."""
 
     path: Path
-    """Of the model or the weights."""
+    """Path of the model or the weights."""
     out: Path
     registry: Registry
     save_weights: bool
     progress: Callable[[str], None]
     network: str = ""
-    """Where the file has weights alone, the name of the network that has their layers."""
+    """Name of the network with the layers, for a file of weights alone."""
     patterns: dict[str, WeightPattern] = attrs.field(factory=dict)
-    """By layer, what its weights keep to."""
+    """Sparsity pattern of the weights, by layer."""
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
-    """Nodes without a layer, and their MACs where these are known."""
+    """Nodes without a layer, and their MACs if known."""
     remedies: dict[str, str] = attrs.field(factory=dict)
-    """The options that would import them, by node .."""
+    """By skipped node, the options for its import."""
     reasons: dict[str, str] = attrs.field(factory=dict)
-    """.. or what keeps them from being imported."""
+    """By skipped node, the reason against its import."""
     passed: Counter[str] = attrs.field(factory=Counter)
     widths: Counter[str] = attrs.field(factory=Counter)
-    """Layers by the bits of their operands, where one of them was quantised."""
+    """Number of layers by operand bits, for layers with a quantised operand."""
     notes: list[str] = attrs.field(factory=list)
     table: dict[str, Any] = attrs.field(factory=dict)
     nodes: tuple[Node, ...] = ()
     layers: tuple[ImportedLayer, ...] = ()
-    """Of an ONNX model, those with weights."""
+    """Layers with weights, for an ONNX model."""
     model: OnnxModel | None = None
     channels: dict[str, tuple[float, float]] = attrs.field(factory=dict)
-    """By layer, the lowest and the highest share of nonzeros that a channel of its input has in samples."""
+    """By layer, the lowest and highest nonzero share of an input channel over the samples."""
     cut: tuple[str, ...] = ()
-    """Layers that stand for tensors of nodes that nobody knows."""
+    """Layers that stand for tensors of unknown nodes."""
     origins: dict[str, str] = attrs.field(factory=dict)
-    """By layer that is searched, the first output of its ONNX node."""
+    """By searched layer, the first output of its ONNX node."""
 
     def weights_of(self, layer: ImportedLayer, weights: Array) -> Any:
-        """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
+        """The density of a layer's weights, saved if requested; 1.0 if dense."""
         self.progress(layer.name)
         if weights.size and not any(weights.strides):  # one word everywhere
             word = np.array(weights.reshape(-1)[0] if weights.ndim else weights)
@@ -103,7 +103,7 @@ class ModelImport:
         return {"type": "data", "file": f"{file.parent.name}/{file.name}", **more}
 
     def weights(self) -> dict[str, Array]:
-        """The weights by layer in PyTorch's order, those of grouped layers left out."""
+        """The weights by layer in PyTorch's order, without grouped layers."""
         assert self.model is not None
         found = {}
         for layer in self.layers:
@@ -113,7 +113,7 @@ class ModelImport:
         return found
 
     def tied(self) -> dict[str, str]:
-        """By layer the first one with the same words of the same tensor, for all but these first ones."""
+        """First layer with the same words of the same tensor, by later layer."""
         assert self.model is not None
         names = Counter(layer.weights for layer in self.layers)
         firsts: dict[tuple[str, bytes], str] = {}
@@ -125,13 +125,13 @@ class ModelImport:
         return found
 
     def _places(self, layer: ImportedLayer) -> Array | None:
-        """Where the words of a layer, in PyTorch's order, are in their tensor."""
+        """Positions of a layer's words in their tensor, in PyTorch's order."""
         assert self.model is not None
         shape = self.model.shapes[layer.weights]
         return layer.torch(layer.tensor(np.arange(math.prod(shape)).reshape(shape)))
 
     def write_masked(self, out: Path, masked: Mapping[str, Array]) -> None:
-        """The ONNX model with zeros for all words that are 0 in the masked weights by layer, which have PyTorch's order."""
+        """Write the ONNX model with zeros wherever the masked weights are 0; `masked` by layer, in PyTorch's order."""
         assert self.model is not None
         zeros: dict[str, list[Array]] = {}
         for layer in self.layers:
@@ -150,7 +150,7 @@ class ModelImport:
         write_zeros(self.path, out, {name: np.concatenate(places) for name, places in zeros.items()})
 
     def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:
-        """Builds the network, without a graph if its shapes do not fit; `parts` are other keys, left out where empty."""
+        """Build the network, without a graph if its shapes do not fit; `parts` are further keys, left out if empty."""
         option = f" --network {self.network}" if self.network else ""
         lost = Counter(node.partition(" ")[0] for node, _ in self.skipped)
         lacks = [f"{node}, {macs:,} MACs" if macs is not None else node for node, macs in self.skipped]
@@ -168,7 +168,7 @@ class ModelImport:
         self.notes += self.missing()
 
     def missing(self) -> list[str]:
-        """What multiplies and is left out."""
+        """Notes about skipped nodes that multiply."""
         known, found = self._macs() + sum(macs or 0 for _, macs in self.skipped), []
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
@@ -182,7 +182,7 @@ class ModelImport:
         return found
 
     def _built(self) -> tuple[Node, ...]:
-        """The nodes of the network, with paths relative to the file that it is written to."""
+        """The nodes of the network, with paths relative to the output file."""
         network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
         return nodes_of(network, self.registry, self.out.parent, shown(self.path))
 
@@ -197,7 +197,7 @@ class ModelImport:
     # -- report
 
     def rows(self) -> list[list[str]]:
-        """A line per layer that is searched, equal ones together."""
+        """A line per searched layer, equal layers together."""
         head = ["layer", "type", "times", "MACs", "weights", "nonzeros", "pattern", "activations"]
         return [head, *(self._row(group) for group in distinct(self.nodes).values())]
 
@@ -212,7 +212,7 @@ class ModelImport:
         return [name, node.piece.type_name, *counts, *told, given]
 
     def summary(self) -> list[str]:
-        """What was imported, in some lines."""
+        """Summary of the import, as lines."""
         searched = [node for node in self.nodes if node.loops]
         words = weights_of(searched)
         layers = f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct"
@@ -231,7 +231,7 @@ class ModelImport:
         return lines
 
     def work(self) -> list[list[str]]:
-        """What of the model is in a plan of its tensors, what takes tensors of nodes that nobody knows, and these nodes."""
+        """Work by its place in a plan: in the graph, behind tensors of unknown nodes, and in the unknown nodes."""
         known, behind = self._macs() + sum(macs or 0 for _, macs in self.skipped), set(self.cut)
         rows = {name: [0, 0, 0] for name in ("in the graph", "cut off", "unknown")}
         for node in self.nodes:
@@ -251,7 +251,7 @@ class ModelImport:
 
 
 def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
-    """The weights of a layer as the file has them; quantised ones less the whole number that stands for zero."""
+    """The weights of a layer from the file; quantised weights less their zero point."""
     weights = model.constant(layer.weights)
     if "Q" not in layer.zeros:
         return weights
@@ -268,7 +268,7 @@ def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
 
 
 def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]) -> None:
-    """The densities of weights that a file has for the layers of a network, as `NAME.weight` or `NAME`."""
+    """Import the densities of weights named `NAME.weight` or `NAME` for the layers of a network."""
     arrays, file = read_arrays(found.path), shown(found.path)
     layers = []
     for node, given in zip(nodes, network.layers, strict=True):
@@ -290,7 +290,7 @@ def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]
 
 
 def _layer(node: Node) -> ImportedLayer:
-    """A layer of a network as those of a graph; PyTorch's linear layers are outputs x inputs."""
+    """A layer of a network as a layer of a graph; PyTorch's linear layers are outputs x inputs."""
     keys = ("k", "c", "r", "s", "n", "groups")
     table = {key: getattr(node.piece, key) for key in keys if hasattr(node.piece, key)}
     axes = (("h", table["groups"]), ("n", table["n"]), ("k", table["k"])) if node.piece.type_name == "linear" else ()
@@ -298,7 +298,7 @@ def _layer(node: Node) -> ImportedLayer:
 
 
 def _check_shape(file: str, name: str, found: tuple[int, ...], layer: ImportedLayer) -> None:
-    """SpecError unless it is the shape that PyTorch's weights of the layer have."""
+    """Raise SpecError unless the shape is the layer's shape in PyTorch."""
     expected: tuple[int, ...]
     match layer.table:
         case {"type": "conv2d", "k": k, "c": c, "groups": groups, "r": r, "s": s}:

@@ -1,4 +1,4 @@
-"""A layer on its way from a file to a network, its window, and how its weights lie: in the file, in Q, as patterns see them."""
+"""A layer between file and network: its window, and weight layouts of the file, of Q and of patterns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array
 WORKLOADS = ("conv2d", "conv3d", "depthwise", "linear", "matmul")
 
 SAMPLES = {"conv2d": "batch", "conv3d": "batch", "depthwise": "batch", "linear": "m", "matmul": "h"}
-"""By type of layer, the key that samples of a batch make larger."""
+"""By type of layer, the key multiplied by the samples of a batch."""
 
 
 @attrs.frozen(kw_only=True)
@@ -22,41 +22,41 @@ class ImportedLayer:
     """A layer of the network, before it has densities."""
 
     table: dict[str, Any]
-    """As a network has it."""
+    """Table of the layer in a network file."""
     node: Any = None
-    """The ONNX node that it is (a part) of."""
+    """ONNX node of the layer; a node may have several layers."""
     inputs: tuple[str, ...] = ()
-    """The layers whose outputs it takes .."""
+    """Names of the layers that produce the inputs."""
     reads: tuple[tuple[int, ...], ...] = ()
-    """.. and the shapes of these inputs in the model, empty where they are none of its tensors."""
+    """Shapes of the inputs in the model; empty for an input without a tensor there."""
     turned: tuple[int, ...] = ()
-    """Places of inputs whose words are in another order than the layer before made them."""
+    """Positions of inputs with words in an order other than the producer's."""
     made: tuple[int, ...] = ()
-    """Of an operation that says the shape of its output: that shape in the model."""
+    """Output shape in the model, for an operation with an explicit shape."""
     operands: Mapping[str, str] = attrs.field(factory=dict)
-    """The ONNX tensors of P and Q that are not constant."""
+    """Non-constant ONNX tensors by operand, P and Q."""
     rectified: tuple[str, ...] = ()
-    """Those of P and Q that a ReLU has made."""
+    """Operands made by a ReLU."""
     weights: str = ""
-    """The ONNX tensor of Q, if it is constant."""
+    """ONNX tensor of Q, if constant."""
     zeros: Mapping[str, str] = attrs.field(factory=dict)
-    """By P and Q, the ONNX tensor that says which whole number stands for zero."""
+    """ONNX tensor of the zero point by operand, P and Q."""
     axes: tuple[tuple[str, int], ...] = ()
-    """Of the weights of a product in the file: h, k or n, and the size."""
+    """Axes of a product's weights in the file: role h, k or n, and size."""
     widths: tuple[int | None, ...] = ()
-    """Bits of the words of P and Q in the model, where they are known."""
+    """Word bits of P and Q in the model, where known."""
 
     @property
     def name(self) -> str:
         return self.table["name"]
 
     def divides(self, batch: int) -> bool:
-        """Whether the layer does the same for each of so many samples."""
+        """Whether the layer does the same work for each of `batch` samples."""
         key = SAMPLES.get(self.table["type"], "")
         return not self.table.get(key, batch) % batch if key != "batch" else self.table[key] == batch
 
     def per_sample(self, batch: int) -> dict[str, Any]:
-        """The table with the sizes of one sample, for a network of so many."""
+        """The table with sizes per sample, for a network of `batch` samples."""
         table = dict(self.table)
         key = SAMPLES.get(table["type"], "")
         if key == "batch":
@@ -88,7 +88,7 @@ class ImportedLayer:
         return (*frames, self.table.get("r", 1), self.table.get("s", 1))
 
     def torch(self, tensor: Array) -> Array | None:
-        """Q in the order of PyTorch's weights; None for layers side by side."""
+        """Q in the order of PyTorch's weights; None for grouped layers."""
         kind = self.table["type"]
         if self.table.get("groups", 1) > 1 or (kind == "linear" and tensor.ndim > 2):
             return None
@@ -104,7 +104,7 @@ class ImportedLayer:
         return tensor.reshape(-1, inputs, taps)
 
     def block(self, block: tuple[int, int, int], tensor: Array) -> tuple[int, ...] | None:
-        """A block of the view in the order of the ranks of Q; None where it would reach over two groups."""
+        """A block of the view in the order of the ranks of Q; None if the block would span two groups."""
         rows, columns, taps = block
         kind, shape = self.table["type"], tensor.shape
         if kind == "linear":
@@ -119,7 +119,7 @@ class ImportedLayer:
 def window_of(
     attributes: Mapping[str, Any], window: Sequence[int], given: Sequence[int], found: Sequence[int]
 ) -> dict[str, Any]:
-    """Window, stride and padding of a layer; the padding behind is what the size of the output needs.
+    """Window, stride and padding of a layer; the padding behind follows from the size of the output.
 
     `window` has the taps, `given` and `found` the pixels of input and output along one or two axes.
     """
@@ -152,13 +152,13 @@ def of_axes(attributes: Mapping[str, Any], axes: slice, count: int) -> dict[str,
 
 
 def both(values: Sequence[int] | None) -> int | list[int]:
-    """One number for rows and columns if they are alike; 0 for ones."""
+    """A single number if rows and columns are equal, else both; 0 if both are 1."""
     rows, columns = (1, 1, *(values or ()))[-2:]
     return [rows, columns] if rows != columns else rows if rows > 1 else 0
 
 
 def unlike(name: str, taken: set[str]) -> str:
-    """A name that is not taken, and is from now on."""
+    """A name not in `taken`, added to it."""
     names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
     taken.add(found := next(each for each in names if each not in taken))
     return found

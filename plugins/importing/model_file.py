@@ -1,4 +1,4 @@
-"""An ONNX file as its graph with the shape of every tensor. Sizes are checked before anything is read or computed."""
+"""An ONNX file as a graph with the shape of every tensor. Sizes are checked before reading or computing."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from .folding import NODES, Folding, ImportChoices
 from .onnx_package import FILE_BYTES, choice, dims_text, foreign, onnx_of, reported, shape_of, told
 
 DEPTH = 24
-"""Functions within functions, and graphs within nodes."""
+"""Deepest nesting of functions, and of graphs within nodes."""
 TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
 EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
 
 
 @attrs.frozen(kw_only=True)
 class OnnxModel:
-    """A graph whose shapes are known."""
+    """A graph with inferred shapes."""
 
     path: Path
     proto: Any
-    """Tensors that lie in files of their own are not read yet."""
+    """The model; external tensors are not read yet."""
     inputs: tuple[str, ...]
-    """Tensors that the graph is given; constants left out."""
+    """Input tensors of the graph, without constants."""
     batch: int
-    """The first dimension of all inputs that have two dimensions or more; 1 where they differ."""
+    """First dimension of all inputs with two or more dimensions; 1 if the inputs differ."""
     shapes: Mapping[str, tuple[int, ...]]
-    """By tensor; those that do not follow from the inputs are missing."""
+    """Shapes by tensor, only where the inputs determine all sizes."""
     types: Mapping[str, int]
-    """By tensor, ONNX's number of its element type, as far as known."""
+    """ONNX's element type number by tensor, where known."""
     constants: Constants
     open: Mapping[str, tuple[Any, ...]]
-    """By tensor, its sizes, with names or None for those that do not follow."""
+    """Sizes by tensor, with a name or None for open sizes."""
     values: Mapping[str, Array]
-    """By tensor, words that follow from sizes and small constants."""
+    """Words by tensor, where determined by sizes and small constants."""
 
     @property
     def file(self) -> str:
@@ -54,13 +54,13 @@ class OnnxModel:
 
     @property
     def open_batches(self) -> dict[str, Any]:
-        """By input, the name of its first dimension where that has no size in the file."""
+        """By input, the name of a first dimension without a size in the file."""
         inputs = [value for value in self.proto.graph.input if value.name in self.inputs]
         firsts = {x.name: (shape_of(x.type) or [1])[0] for x in inputs}
         return {name: first for name, first in firsts.items() if not isinstance(first, int) or first < 0}
 
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
-        """SpecError if it does not follow from the inputs, or if the tensor has no words."""
+        """Shape of a tensor; SpecError if the inputs do not determine the shape, or if the tensor is empty."""
         if not name:
             raise SpecError.at(self.file, told(node), "lacks an input that it multiplies")
         if name not in self.shapes:
@@ -81,7 +81,7 @@ class OnnxModel:
         return self.shapes[name]
 
     def _unsized(self, name: str) -> Any:
-        """The first node on the way to a tensor whose outputs have no shape though its inputs have one; None: there is none."""
+        """The first node before a tensor with shaped inputs and unshaped outputs; None: no such node."""
         makers = {made: node for node in self.proto.graph.node for made in node.output}
         seen = set[str]()
         while (node := makers.get(name)) is not None and name not in seen:
@@ -93,15 +93,15 @@ class OnnxModel:
         return None
 
     def constant(self, name: str) -> Array:
-        """The values of a constant; SpecError where it would be too large to compute."""
+        """The values of a constant; SpecError if too large to compute."""
         return self.constants.value(name, self.shapes)
 
 
 def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
-    """Reads a model and infers its shapes; the batch is 1 unless chosen.
+    """Read a model and infer its shapes; the batch is 1 unless chosen.
 
-    The batch is the first dimension of the inputs where it is open. SpecError for a file that is no model, is larger than
-    the limits of this module, or has sizes without a value.
+    The batch is an open first dimension of the inputs. SpecError for a file that is no model, exceeds the limits of
+    this module, or has sizes without a value.
     """
     onnx, file = onnx_of(), shown(path)
     check_file(path, FILE_BYTES)
@@ -142,7 +142,9 @@ def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
 
 
 def write_zeros(path: Path, out: Path, zeros: Mapping[str, Array]) -> None:
-    """The model again with zeros at these flat places of its tensors by name, which have to be constants of the graph."""
+    """Write a copy of the model with zeros at flat positions `zeros`, by tensor; the tensors must be constants of the
+    graph.
+    """
     onnx, file = onnx_of(), shown(path)
     with reported(file, "", "cannot be read"):
         proto = onnx.load(path)
@@ -163,7 +165,7 @@ def write_zeros(path: Path, out: Path, zeros: Mapping[str, Array]) -> None:
 
 
 def _inlined(proto: Any, file: str) -> Any:
-    """The model with its functions written out. They are counted before: some can call each other twice at each step."""
+    """The model with its functions written out. Nodes are counted first, since nested calls can grow exponentially."""
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counted: dict[Any, int] = {}
 
@@ -193,7 +195,7 @@ def _inlined(proto: Any, file: str) -> Any:
 
 
 def _write_out(proto: Any, path: Path) -> None:
-    """Tensors that say their nonzeros alone become tensors of the graph like others."""
+    """Replace sparse tensors by dense tensors of the graph."""
     onnx, graph, room = onnx_of(), proto.graph, WORDS + WORDS_PER_BYTE * path.stat().st_size
     values = [(node, one) for node in graph.node for one in node.attribute if one.name == "sparse_value"]
     named = [(node.output[0], one.sparse_tensor) for node, one in values]
@@ -215,7 +217,7 @@ def _write_out(proto: Any, path: Path) -> None:
 
 
 def _check_order(graph: Any, file: str) -> None:
-    """SpecError for a node that reads what a later one makes or none, as no ONNX file may have it."""
+    """Raise SpecError if a node reads a tensor made later or never, against the ONNX standard."""
     later, known = {name for node in graph.node for name in node.output if name}, set[str]()
     known |= {each.name for each in (*graph.input, *graph.initializer)}
     for node in graph.node:
@@ -235,7 +237,7 @@ def _check_order(graph: Any, file: str) -> None:
 
 
 def _size_inputs(inputs: Any, choices: ImportChoices, file: str) -> tuple[dict[str, Any], int]:
-    """The types of the inputs with all their sizes; the batch."""
+    """The types of the inputs with all sizes, and the batch."""
     shapes: dict[str, list[Any]] = {}
     types, sizes, missing = dict[str, Any](), dict[str, int](), dict[str, Any]()
     opened = False
@@ -279,7 +281,7 @@ def _size_inputs(inputs: Any, choices: ImportChoices, file: str) -> tuple[dict[s
 
 
 def _stated(graph: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """By tensor, the type that the file states, with the sizes of named dimensions."""
+    """By tensor, the type stated in the file, with the sizes of named dimensions."""
     found = {}
     for value in (*graph.value_info, *graph.output):
         for dim in value.type.tensor_type.shape.dim if shape_of(value.type) is not None else ():
@@ -290,7 +292,7 @@ def _stated(graph: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _check_choices(choices: ImportChoices, inputs: Any, folding: Folding, file: str) -> None:
-    """SpecError for a choice that nothing in the file asks for."""
+    """Raise SpecError for a choice without a matching place in the file."""
     places = {f"{value.name}:{axis}" for value in inputs for axis, _ in enumerate(shape_of(value.type) or ())}
     for name in choices.dims:
         if ":" in name and name not in places | folding.used:

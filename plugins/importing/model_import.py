@@ -1,4 +1,4 @@
-"""From an ONNX model to a network: layers with the densities of weights and activations, checked by a second count."""
+"""Import of an ONNX model as a network: layers with weight and activation densities, checked by a second count."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from .onnx_package import told
 from .products import GATES, steps_of
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
-"""What is assumed of activations behind a ReLU: their density changes with every input."""
+"""Assumed density of activations behind a ReLU, variable since it changes with every input."""
 
 
 def import_model(found: ModelImport, choices: ImportChoices, activations: str | Path, densities: str) -> None:
-    """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
+    """Add the layers of an ONNX model to `found`; `activations` is "range", "dense", or the path of an .npz with
+    samples.
+    """
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, choices)
     assumed = [name for name, dim in model.open_batches.items() if not {dim, f"{name}:0"} & {*choices.dims}]
@@ -109,7 +111,7 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
 
 
 def weights_density(text: str) -> Any:
-    """What `--densities` says: "measured", "dense", a share of nonzeros or N:M."""
+    """Value of `--densities`: "measured", "dense", a share of nonzeros or N:M."""
     n, colon, m = text.partition(":")
     if colon and n.isdecimal() and m.isdecimal():
         return {"type": "n-of-m", "n": int(n), "m": int(m)}
@@ -121,7 +123,7 @@ def weights_density(text: str) -> Any:
 
 
 def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Sequence[Node]) -> None:
-    """SpecError for a node whose layers do not have the MACs and weights that follow from the shapes of its tensors."""
+    """Raise SpecError if the layers of a node differ in MACs or weights from the counts by its tensor shapes."""
     by_name = {node.name: node for node in nodes}
     workloads = (layer for layer in layers if layer.table["type"] in WORKLOADS)
     for group in grouped(workloads, lambda layer: next(filter(None, layer.node.output))).values():

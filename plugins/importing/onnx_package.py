@@ -1,4 +1,4 @@
-"""The package `onnx`: it is imported where it is used, and what it raises becomes errors that name the model."""
+"""The package `onnx`, imported at first use; its exceptions become errors with the name of the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparsemap.errors import SpecError, shortened
 from sparsemap.extras import need
 
 FILE_BYTES = 64 << 30
-"""Of a file, and of the files with its tensors."""
+"""Largest size of a model file, and of its files with tensors."""
 
 
 def onnx_of(module: str = "onnx") -> Any:
@@ -22,7 +22,7 @@ def onnx_of(module: str = "onnx") -> Any:
 
 @contextmanager
 def reported(file: str, place: str, text: str = "cannot be computed") -> Iterator[None]:
-    """What the package raises inside becomes a SpecError at this place; it has many classes of errors."""
+    """Turn any exception of the package inside the block into a SpecError at a place."""
     try:
         yield
     except SpecError:
@@ -35,7 +35,7 @@ def reported(file: str, place: str, text: str = "cannot be computed") -> Iterato
 
 
 def told(node: Any) -> str:
-    """A node in messages."""
+    """Name of a node in messages."""
     return f"{node.op_type} '{node.name or (node.output[0] if node.output else '')}'"
 
 
@@ -48,7 +48,9 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def foreign(node: Any) -> bool:
-    """Whether ONNX does not say what a node does: it is of another domain, or of no version of the standard one."""
+    """Whether ONNX leaves the node's meaning open: the node is of another domain, or in no version of the standard
+    domain.
+    """
     return node.domain not in ("", "ai.onnx") or not onnx_of("onnx.defs").has(node.op_type)
 
 
@@ -58,7 +60,7 @@ def has_graphs(node: Any) -> bool:
 
 
 def inner_nodes(node: Any) -> Iterator[Any]:
-    """The nodes of the graphs that a node runs."""
+    """The nodes of a node's own graphs, nested graphs included."""
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             for inner in graph.node:
@@ -67,14 +69,14 @@ def inner_nodes(node: Any) -> Iterator[Any]:
 
 
 def choice(node: Any) -> str:
-    """The option that says what a node with graphs runs; empty for other nodes."""
+    """The command-line option to choose a graph of the node; empty for nodes without graphs."""
     name = node.name or node.output[0]
     return {"If": f"--branch {name}=then", "Loop": f"--loop {name}=N"}.get(node.op_type, "")
 
 
 @cache
 def widths() -> dict[int, int]:
-    """Bits of ONNX's element types by their numbers."""
+    """Bits of ONNX's element types by type number."""
     found = {}
     for name, number in onnx_of().TensorProto.DataType.items():
         digits = re.match(r"(?:U?INT|FLOAT|BFLOAT)(\d+)", name)
@@ -83,7 +85,7 @@ def widths() -> dict[int, int]:
 
 
 def shape_of(kind: Any) -> list[Any] | None:
-    """Size, name or None for every dimension of ONNX's type of a tensor; None if it has no shape."""
+    """Size, name or None for every dimension of an ONNX tensor type; None for a type without a shape."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim

@@ -1,7 +1,7 @@
-"""Which density model describes given weights: dense, N:M, blocks, or nonzeros anywhere.
+"""Density model of given weights: dense, N:M, blocks, or nonzeros anywhere.
 
-Weights are seen as outputs x reduced channels x taps of the window, (rows, columns, taps). Nothing is fitted: a pattern
-is reported where the weights keep to it, and a share of nonzeros is exact.
+Weights are viewed as outputs x reduced channels x taps of the window, (rows, columns, taps). Nothing is fitted: a
+pattern is reported only if the weights follow it, and a share of nonzeros is exact.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 DENSE = 0.995
-"""From this share of nonzeros on, weights count as dense."""
+"""Share of nonzeros above which weights count as dense."""
 GROUPS = (4, 8, 16)
-"""The M of N:M patterns that are looked for."""
+"""Values of M searched for N:M patterns."""
 FILLED = 0.95
-"""An N:M pattern has at least this share of the nonzeros that it allows."""
+"""Least share of the allowed nonzeros in an N:M pattern."""
 FEWEST_GROUPS = 64
-"""Fewer groups than these may keep to a pattern by chance."""
+"""Fewest groups of a pattern; fewer may follow it by chance."""
 LARGEST_SIDE = 64
 FULL = 0.99
-"""Share of full blocks among nonzero ones, and of nonzeros in a full block."""
+"""Least share of full blocks among nonzero blocks, and of nonzeros in a full block."""
 
 
 @attrs.frozen(kw_only=True)
 class WeightPattern:
-    """What was found in the weights of a layer."""
+    """Sparsity pattern in the weights of a layer."""
 
     density: float
     """Share of nonzeros."""
     n: int = 0
     m: int = 0
-    """`n` of `m` words; 0: no such pattern."""
+    """At most `n` nonzeros in `m` words; 0: no N:M pattern."""
     of_outputs: bool = False
-    """Whether these words are of neighbouring outputs, which no density model says."""
+    """Whether a group spans neighbouring outputs, a pattern without a density model."""
     block: tuple[int, int, int] | None = None
-    """Words of a block: rows, columns and taps (all of them, or one)."""
+    """Rows, columns and taps of a block (all taps, or one)."""
     blocks: int = 0
-    """Blocks of the tensor, those that are cut off at an edge included."""
+    """Blocks of the tensor, including blocks cut off at an edge."""
     kept: int = 0
     """Blocks with nonzeros."""
 
     @property
     def label(self) -> str:
-        """As reports have it: "2:4", "8 x 8 blocks", "dense", "uniform"."""
+        """Name in reports: "2:4", "8 x 8 blocks", "dense", "uniform"."""
         if self.m:
             return f"{self.n}:{self.m}{' of outputs' * self.of_outputs}"
         if self.block:
@@ -57,7 +57,7 @@ class WeightPattern:
         return "dense" if self.density >= DENSE else "uniform"
 
     def table(self, size: int, block: tuple[int, ...]) -> Any:
-        """The density of a tensor of `size` words; `block` has the words of a block in the order of its ranks.
+        """Density of a tensor of `size` words; `block` has the words of a block in the order of the ranks.
 
         A number, or the table of a density model; 1.0 if dense.
         """
@@ -69,7 +69,7 @@ class WeightPattern:
 
 
 def share(count: int, of: int) -> float:
-    """A decimal d with ceil(d * of) == count, which is how density models count: count / of to four places or more."""
+    """A decimal d with ceil(d * of) == count, the rounding of density models: count / of to four places or more."""
     for digits in range(4, 18):
         for found in (round(count / of, digits), math.floor(count / of * 10**digits) / 10**digits):
             if 0 < found <= 1 and math.ceil(found * of) == count:
@@ -78,9 +78,11 @@ def share(count: int, of: int) -> float:
 
 
 def found_in(weights: Array) -> WeightPattern:
-    """The pattern of weights (rows, columns, taps). N:M runs along the reduction: over columns, or over columns and taps
-    as they lie in PyTorch's weights, taps fastest. Of blocks and groups that both fit, the larger is reported; where
-    neither does, N:M along the rows."""
+    """The pattern of weights (rows, columns, taps).
+
+    N:M runs along the reduction: over columns, or over columns and taps in the order of PyTorch's weights, taps
+    fastest. If both blocks and groups fit, the larger is reported; if neither does, N:M along the rows is tried.
+    """
     mask = np.ascontiguousarray(weights != 0)
     density = float(np.count_nonzero(mask) / mask.size)
     if density >= DENSE:
@@ -98,7 +100,7 @@ def found_in(weights: Array) -> WeightPattern:
 
 
 def _n_of(view: Array, m: int, density: float) -> int:
-    """The N of an N:M pattern in aligned groups along the last axis; 0 if there is none."""
+    """N of an N:M pattern in aligned groups along the last axis; 0 without a pattern."""
     length = view.shape[-1]
     whole = length // m * m
     if length < m or view.size // length * -(-length // m) < FEWEST_GROUPS:
@@ -111,7 +113,7 @@ def _n_of(view: Array, m: int, density: float) -> int:
 
 
 def _blocks(mask: Array) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]]:
-    """The sizes of blocks that the mask keeps to: what makes one preferable (large, square, tall), and its numbers."""
+    """Fitting block sizes of the mask: rank of preference (large, square, tall), and the pattern's fields."""
     rows, columns, taps = mask.shape
     kernels = mask.sum(axis=2, dtype=np.int32)[:, :, None]
     for counts, words in ((kernels, taps), (mask.astype(np.int32), 1))[: 1 + (taps > 1)]:
@@ -134,12 +136,12 @@ def _sides(length: int) -> list[int]:
 
 
 def _lengths(length: int, side: int) -> Array:
-    """Words of every block along a rank; the last one may be cut off."""
+    """Words of every block along a rank; the last block may be cut off."""
     return np.minimum(side, length - np.arange(0, length, side))
 
 
 def _halved(counts: Array, axis: int) -> Array:
-    """Sums of neighbours along a rank; the last one may have none."""
+    """Sums of neighbours along a rank; the last word may have no neighbour."""
     even, odd = (slice(None),) * axis + (slice(0, None, 2),), (slice(None),) * axis + (slice(1, None, 2),)
     found = counts[even].copy()
     other = counts[odd]

@@ -1,8 +1,7 @@
-"""Operators that are matrix products: which axes of their two tensors are h, m, k and n of `Z[h, m, n] = P[h, m, k] *
-Q[h, k, n]`.
+"""Operators as matrix products: the roles h, m, k and n of the axes in `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`.
 
-An operator only labels the axes. A label that both tensors have is k where it is summed, else h; one of the first tensor
-alone is m, one of the second alone is n. So a tensor that is broadcast counts its words once.
+An operator only labels the axes. A label of both tensors is k if summed, else h. A label of the first tensor alone is
+m, of the second alone n. A broadcast tensor therefore counts its words once.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from .onnx_package import attributes_of, dims_text, told
 from .repeats import Axis, common, plain
 
 Labels = tuple[tuple[str, int], ...]
-"""The axes of a tensor, outer to inner, with their sizes; those of one word may be left out."""
+"""Axes of a tensor with sizes, outer to inner; axes of size 1 may be left out."""
 
 
 @attrs.frozen(kw_only=True)
 class LabelledTensor:
-    """One of the two tensors of a product."""
+    """A factor of a product."""
 
     name: str
-    """Of the ONNX tensor; empty: the product before this one."""
+    """Name of the ONNX tensor; empty: the result of the preceding product."""
     labels: Labels
     zero: str = ""
-    """The tensor that says which whole number stands for zero, where words are quantised."""
+    """Tensor with the zero point, for quantised words."""
 
     def sizes(self) -> dict[str, int]:
         return {label: size for label, size in self.labels if size > 1}
@@ -38,21 +37,21 @@ class LabelledTensor:
 
 @attrs.frozen(kw_only=True)
 class LabelledProduct:
-    """A product of two tensors, summed over some labels that both have."""
+    """A product of two tensors, summed over common labels."""
 
     first: LabelledTensor
     second: LabelledTensor
     summed: frozenset[str]
     part: str = ""
-    """What it is of its node, where a node has several."""
+    """Name of the product within a node of several products."""
 
     @property
     def swapped(self) -> LabelledProduct:
-        """With the tensors exchanged: a product is the transpose of the product of the transposed."""
+        """The product with its tensors exchanged, equal to the transpose of the product."""
         return attrs.evolve(self, first=self.second, second=self.first)
 
     def roles(self) -> dict[str, str]:
-        """By label h, m, k or n."""
+        """Role h, m, k or n by label."""
         first, second = self.first.sizes(), self.second.sizes()
         both = {label: "k" if label in self.summed else "h" for label in first if label in second}
         return {**dict.fromkeys(first, "m"), **dict.fromkeys(second, "n"), **both}
@@ -67,7 +66,7 @@ class LabelledProduct:
 
 @attrs.frozen
 class Operands:
-    """Which inputs of an operator are multiplied, and which say what stands for zero."""
+    """Positions of an operator's factors among the inputs, and of the factors' zero points."""
 
     first: int = 0
     second: int = 1
@@ -89,15 +88,17 @@ QUANTISED = Operands(0, 3, 2, 5)
 """QLinearMatMul(a, scale, zero, b, scale, zero, ...), and QLinearConv."""
 
 CONVOLUTIONS: Mapping[str, Operands] = {"Conv": FLOATS, "ConvInteger": INTEGERS, "QLinearConv": QUANTISED}
-"""These slide a window, and become workloads that say so."""
+"""Operators with a sliding window, imported as convolution workloads."""
 
 Axes = Mapping[str, tuple[Axis, ...]]
-"""By tensor, axes along which words are known to repeat."""
+"""By tensor, axes with known repetition."""
 
 
 def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """The products of a node, which is in `PRODUCTS`; none where it is no product of two tensors. SpecError where sizes of
-    its tensors do not fit, which ONNX does not check for all operators."""
+    """The products of a node in `PRODUCTS`; empty if the node is no product of two tensors.
+
+    SpecError if tensor sizes do not fit, since ONNX does not check all operators.
+    """
     needed = RANKS.get(node.op_type, ())
     for name, ranks in zip([*node.input, *[""] * len(needed)], needed, strict=False):
         if len(shape := model.shape(name, node)) not in ranks:
@@ -114,14 +115,14 @@ def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct
 
 
 RANKS = {**dict.fromkeys(("LSTM", "GRU", "RNN"), ((3,),) * 3), "Attention": ((3, 4),) * 3}
-"""Dimensions that the first inputs of an operator may have, where ONNX takes others too."""
+"""Supported numbers of dimensions of an operator's first inputs, where ONNX allows others too."""
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STATES = {"LSTM": (("cell", 6), ("hidden", 5)), "GRU": (("hidden", 5),), "RNN": (("hidden", 5),)}
-"""States of a recurrent operator, the one last that its product reads, and the inputs that say how they begin."""
+"""States of a recurrent operator with the positions of their initial values; the last state is read by the product."""
 
 
 def steps_of(node: Any, model: OnnxModel) -> tuple[int, int]:
-    """Steps of a recurrent node, and samples."""
+    """Steps and samples of a recurrent node."""
     first, second, *_ = model.shape(node.input[0], node)
     return (second, first) if attributes_of(node).get("layout") else (first, second)
 
@@ -135,7 +136,7 @@ def _labelled(
 
 
 def _matrices(operands: Operands) -> Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]:
-    """MatMul and its kin: leading axes broadcast, also those of vectors."""
+    """MatMul and variants: leading axes broadcast, also axes of vectors."""
 
     def products(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
         names = operands.names(node)
@@ -166,7 +167,7 @@ def _gemm(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
 
 
 def _einsum(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """Of two tensors; none where a tensor has a label twice, or one alone is summed over one of its labels."""
+    """Product of two tensors; empty if a tensor repeats a label, or is summed over a label of its own."""
     equation = attributes_of(node)["equation"].decode().replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -191,7 +192,7 @@ def _einsum(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
 
 
 def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """A row per pixel of the input, a column per output channel and tap; what overlaps is added up afterwards."""
+    """A row per pixel of the input, a column per output channel and tap; overlapping results are added afterwards."""
     data, weights = (model.shape(name, node) for name in node.input[:2])
     groups = attributes_of(node).get("group", 1)
     pixels = tuple((f"p{place}", size) for place, size in enumerate(data[2:]))
@@ -202,7 +203,7 @@ def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[Lab
 
 
 def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """LSTM, GRU and RNN: the gates from the input of every step, and from the state that the step before has left."""
+    """LSTM, GRU and RNN: the gates from every step's input, and from the state of the step before."""
     data, weights, state = (model.shape(name, node) for name in node.input[:3])
     directions = 2 if attributes_of(node).get("direction") == b"bidirectional" else 1
     wanted = (directions, GATES[node.op_type] * state[2])
@@ -218,8 +219,10 @@ def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]
 
 
 def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
-    """Scores and context; several heads of queries may share one of keys and values, and keys of earlier steps may be given
-    (past_key)."""
+    """Scores and context of attention.
+
+    Several query heads may share a head of keys and values; keys of earlier steps may be an input (past_key).
+    """
     attributes = attributes_of(node)
     q, k, v = (model.shape(name, node) for name in node.input[:3])
     batch, words, keys = q[0], q[-2], k[-2]
@@ -258,6 +261,6 @@ PRODUCTS: Mapping[str, Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]] 
 
 
 def arranged(product: LabelledProduct) -> tuple[tuple[str, int], ...]:
-    """How the second tensor lies in the file: role and size of its axes."""
+    """Axes of the second tensor in the file: role and size."""
     roles = product.roles()
     return tuple((roles[label], size) for label, size in product.second.labels if size > 1)

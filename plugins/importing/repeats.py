@@ -1,7 +1,7 @@
-"""Axes along which a tensor repeats itself, as the keys of grouped queries do once they are expanded to all heads.
+"""Repetition along axes of a tensor, as of the keys of grouped queries expanded to all heads.
 
-An axis is a list of factors, outer to inner, each with whether the words vary along it. Expand makes factors that do not;
-reshaping and transposing moves them.
+An axis is a list of factors, outer to inner, each marked as varying or repeating. Expand creates repeating factors;
+reshaping and transposing moves factors.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from .model_file import OnnxModel
 from .onnx_package import attributes_of
 
 Factor = tuple[int, bool]
-"""Size, and whether the words differ along it."""
+"""Size of a factor, and whether the words differ along it."""
 Axis = tuple[Factor, ...]
 
 ALIKE = frozenset(("Identity", "Cast", "Dropout", "Relu", "Neg", "Sqrt", "Exp", "Tanh", "Sigmoid", "QuantizeLinear"))
-"""What does the same to every word of its first input."""
+"""Operators with the same effect on every word of the first input."""
 SCALING = frozenset(("Mul", "Div", "Add", "Sub", "DequantizeLinear"))
-"""The same, as long as the other inputs are single words."""
+"""Operators with the same effect on every word, as long as the other inputs are single words."""
 
 
 def plain(shape: Sequence[int]) -> tuple[Axis, ...]:
-    """The axes of a tensor that is not known to repeat itself."""
+    """The axes of a tensor without known repetition."""
     return tuple(((size, True),) for size in shape)
 
 
@@ -33,7 +33,7 @@ def repeats(axes: Sequence[Axis]) -> bool:
 
 
 def after(node: Any, model: OnnxModel, known: Mapping[str, tuple[Axis, ...]]) -> tuple[Axis, ...] | None:
-    """The axes of a node's output; None where nothing is known to repeat."""
+    """The axes of a node's output; None without known repetition."""
     name, shape = (node.input[0] if node.input else ""), model.shapes.get(node.output[0])
     given = model.shapes.get(name)
     if shape is None or given is None or 0 in given:
@@ -60,7 +60,7 @@ def after(node: Any, model: OnnxModel, known: Mapping[str, tuple[Axis, ...]]) ->
 
 
 def reshaped(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Axis, ...] | None:
-    """The axes with other sizes but the same words in the same order; None if a factor lies across two of them."""
+    """The axes with new sizes and the same order of words; None if a factor would be split across two axes."""
     factors = [factor for axis in axes for factor in axis if factor[0] != 1]
     found: list[Axis] = []
     for size in reversed(shape):
@@ -81,8 +81,11 @@ def reshaped(axes: Sequence[Axis], shape: Sequence[int]) -> tuple[Axis, ...] | N
 
 
 def common(first: Axis, second: Axis) -> list[tuple[int, bool, bool]]:
-    """Factors that two axes share: size, and whether the first and the second tensor vary along it; inner ones last. An
-    axis of one word broadcasts."""
+    """Common factors of two axes, inner factors last: size, and whether the first and the second tensor vary along the
+    factor.
+
+    An axis of one word broadcasts.
+    """
     sizes = [math.prod(size for size, _ in axis) for axis in (first, second)]
     if 1 in sizes:
         longer, swap = (second, True) if sizes[0] == 1 else (first, False)

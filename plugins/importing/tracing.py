@@ -1,7 +1,7 @@
-"""Which layer has the words of a tensor of an ONNX graph: the one that made them, or a view or step that becomes one.
+"""Tracing of tensors to layers: to the layer that made the words, or to a view or step inserted as a layer.
 
-A tensor has the words of another one, its root, where all between them keeps each word: activations, other shapes, another
-order. What takes some words, repeats them or makes others of them gives a new root, which is a layer only if a layer
+A tensor shares the words of another tensor, its root, if all nodes between keep each word: activations, other shapes,
+another order. A node that selects, repeats or transforms words makes a new root. A root becomes a layer only if a layer
 reads it.
 """
 
@@ -23,57 +23,57 @@ from .onnx_package import attributes_of, onnx_of
 
 SCOPES = re.compile(r"\.(weight|kernel)$")
 NAMELESS = re.compile(r"(onnx::|_|/|val_|$)")
-"""Names that exporters give weights which have none of their own."""
+"""Generated names of unnamed weights in exported models."""
 SELECTING = ("Slice", "Split", "Gather", "GatherND", "GatherElements", "Compress")
-"""What takes some of the words of its first input; with places that data choose, too."""
+"""Operators that select words of the first input, also at positions given by data."""
 WHOLE = ("Slice", "Split")
-"""Those of them that take every word at most once."""
+"""Selecting operators that take every word at most once."""
 TURNING = ("Concat", "DepthToSpace", "SpaceToDepth", "Einsum")
-"""What leaves all words and changes their order; of a Concat, where it joins the parts of a tensor."""
+"""Operators that keep all words and change their order; a Concat, if it joins the parts of a tensor."""
 REPEATING = ("Resize", "Upsample", "Expand", "Tile")
-"""What takes words several times, or makes others in between."""
+"""Operators that take words several times, or interpolate."""
 REDUCING = {"ReduceSum": "softmax", **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceSumSquare"), "norm")}
-"""What makes a number of every row, and what the row over it is."""
+"""Operators that reduce every row to a number, with the operation of the whole row."""
 QUANTISING = "DynamicQuantizeLinear"
 
 
 @attrs.define
 class Tracing:
-    """What is known of the tensors of a graph, node after node, and the layers that it has so far."""
+    """Origins of the tensors of a graph, node by node, and the layers so far."""
 
     model: OnnxModel
     layers: list[ImportedLayer] = attrs.field(factory=list)
     names: set[str] = attrs.field(factory=lambda: {INPUT})
-    """Of layers."""
+    """Names of layers."""
     input: tuple[int, ...] = ()
     """Shape of the network's input with the batch."""
     roots: dict[str, str] = attrs.field(factory=dict)
-    """By tensor, its root; constants have none."""
+    """Root by tensor; constants have none."""
     orders: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
-    """By tensor, how its words were exchanged since its root was made; reshaping keeps their order."""
+    """By tensor, the permutations of words since the root was made; reshaping keeps the order."""
     parts: dict[str, tuple[str, Any, list[str]]] = attrs.field(factory=dict)
-    """By root that no layer has yet: the operation that would, its node, and the tensor that this is given."""
+    """By root without a layer: the operation of its future layer, the node, and the input tensor."""
     _at: dict[str, str] = attrs.field(factory=dict)
-    """By root, the layer that has its words; of one that no layer has yet, the one that they come from."""
+    """By root, the layer with its words; for a root without a layer, the layer of its source."""
     _read: set[str] = attrs.field(factory=set)
-    """Tensors that layers read."""
+    """Tensors read by layers."""
     _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
-    """Of tensors that repeat themselves."""
+    """Axes of tensors with repetition."""
     _of_rows: dict[str, str] = attrs.field(factory=dict)
-    """Tensors with a number for every row of another one, and what a row over it is."""
+    """Tensors with a number per row of another tensor, and the operation over the row."""
     _longer: dict[tuple[str, str], str] = attrs.field(factory=dict)
-    """By output of a node and one of its inputs, the tensor that has also the words of earlier steps."""
+    """By output and input of a node, the tensor that also has the words of earlier steps."""
     _made: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
-    """The shapes of tensors that are not in the model."""
+    """Shapes of tensors outside the model."""
     _first: str = ""
-    """What counts as the network's input: the first of the model, or what is embedded of it."""
+    """Tensor taken as the network's input: the model's first input, or its embedding."""
 
     def layer_of(self, name: str) -> str:
-        """The layer that a tensor comes from."""
+        """The layer that produces a tensor."""
         return self._at.get(self.roots.get(name, ""), INPUT)
 
     def begin(self) -> None:
-        """The model's inputs; the first one with two dimensions or more is the network's."""
+        """Register the model's inputs; the first with two or more dimensions is the network's input."""
         shapes = {name: self.model.shapes[name] for name in self.model.inputs}
         self._first = next((name for name, shape in shapes.items() if len(shape) > 1), next(iter(shapes)))
         self.input = shapes[self._first]
@@ -89,7 +89,7 @@ class Tracing:
         self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "", part: str = "",
         inner: Sequence[str] = (),
     ) -> ImportedLayer:  # fmt: skip
-        """The layer with a name and the layers before it: those that are `inner` to its node, and those of tensors."""
+        """The layer with a name and its predecessors: layers `inner` to the node, then layers of tensors."""
         self._read.update(given)
         given = [self._longer.get((node.output[0], name), name) for name in given] if table["type"] != "view" else given
         sources = [self._source(name, table["type"] in WORKLOADS) for name in given]
@@ -99,7 +99,7 @@ class Tracing:
         return ImportedLayer(table=table, node=node, inputs=(*inner, *sources), reads=tuple(shapes), turned=turned)
 
     def _name(self, node: Any, weights: str, part: str) -> str:
-        """The module of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
+        """The module name of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
         scopes = [part for part in node.name.split("/") if part]
         found = scopes[0] if scopes else ""
         for scope in scopes[1:-1]:
@@ -112,8 +112,9 @@ class Tracing:
         return unlike(_plain(f"{found or kind}.{part}") or kind, self.names)
 
     def _source(self, name: str, product: bool = False) -> str:
-        """The layer whose output has the words of a tensor, all of them, which becomes one where none has. `product`: words
-        that repeat are taken once."""
+        """The layer with all words of a tensor in its output, created if missing. `product`: repeated words are taken
+        once.
+        """
         if name not in self.roots:  # made of sizes and constants
             return self._outside(name)
         while product and name in self._axes and (part := self.parts.get(self.roots[name])) and part[2]:
@@ -135,7 +136,7 @@ class Tracing:
         return self.layer_of(name)
 
     def _outside(self, root: str) -> str:
-        """A further input of the model, unless it has as many words as the first one."""
+        """The layer of a further input of the model; the network's input if it has equally many words."""
         if self._words(root) == math.prod(self.input):
             return INPUT
         if root not in self._at:
@@ -154,11 +155,11 @@ class Tracing:
         return math.prod(self.model.shapes.get(name, (0,)))
 
     def _main(self, given: Sequence[str]) -> str:
-        """The largest of these tensors."""
+        """The largest of the tensors."""
         return max(given, key=self._words, default="")
 
     def _trace(self, node: Any, out: str, given: Sequence[str]) -> None:
-        """Which words a tensor has that no layer makes: those of what its node is given, or new ones."""
+        """Set the root of a tensor without a layer: the root of the node's input, or a new root."""
         main, words = self._main(given), self._words(out)
         if out not in self.parts:  # else nobody knows its node
             held, firsts = self._words(main), {self.model.shapes.get(name, ())[:1] for name in (main, out)}
@@ -190,7 +191,7 @@ class Tracing:
             self.orders[out] = known[-8:]  # what is further back cannot be undone by then
 
     def _joined(self, node: Any, given: Sequence[str]) -> str:
-        """The tensor whose parts, all of them, a Concat puts together again; empty for another one."""
+        """The tensor completely reassembled from its parts by a Concat; empty for any other Concat."""
         parts = {self.roots[name] for name in given}
         if len(parts) < len(node.input) or not all(self.parts.get(root, ("",))[0] == "view" for root in parts):
             return ""
@@ -198,8 +199,11 @@ class Tracing:
         return "" if more or self._words(node.output[0]) != self._words(base) else base
 
     def _counted(self, node: Any, given: Sequence[str]) -> list[str]:
-        """Of several tensors, those with words of their own: no places or conditions, no numbers of its rows, no scale of what
-        was quantised, and no mask that an input of the model spreads over it. One for each root."""
+        """The tensors with words of their own, one for each root.
+
+        Excluded: indices and conditions, row-wise numbers of the tensor itself, scales of quantised tensors, and masks
+        broadcast from an input of the model.
+        """
         proto, words = onnx_of().TensorProto, self._words(node.output[0])
         own = (self.layer_of(self._main(given)), INPUT)
         found: dict[str, str] = {}
@@ -214,7 +218,7 @@ class Tracing:
         return list(found.values())
 
     def _sum_rows(self, node: Any) -> None:
-        """Whether the output is a mean or a sum of every row, or follows from such numbers alone."""
+        """Mark the output as row-wise if it is a mean or sum of every row, or follows from row-wise numbers alone."""
         kind, rank = REDUCING.get(node.op_type, ""), len(self.model.shapes.get(node.input[0] if node.input else "", ()))
         if not kind:
             rows = [name for name in node.input if name in self._of_rows]
@@ -225,7 +229,7 @@ class Tracing:
             self._of_rows[node.output[0]] = kind
 
     def _reduced(self, node: Any, rank: int) -> list[int]:
-        """The axes that a node sums over; none where nobody knows them."""
+        """The axes summed by a node; empty if unknown."""
         axes = attributes_of(node).get("axes")
         if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
             axes = self.model.constant(node.input[1]).tolist()
@@ -233,7 +237,7 @@ class Tracing:
 
 
 def copies(node: Any) -> bool:
-    """Whether all words that a node makes are those of its first input, some or all of them several times."""
+    """Whether all words of a node's output are words of its first input, possibly repeated."""
     about = attributes_of(node)
     cropped = about.get("coordinate_transformation_mode") == b"tf_crop_and_resize"
     return node.op_type in REPEATING and about.get("mode", b"nearest") == b"nearest" and not cropped

@@ -1,1 +1,1 @@
-"""`sparsemap new-plugin NAME --kind KIND`: a plugin to start from, which works, is tested, and can be installed."""
+"""`sparsemap new-plugin NAME --kind KIND`: a working, tested and installable plugin to start from."""

@@ -10,7 +10,7 @@ from sparsemap.errors import readable
 
 
 class ListsKinds(click.Command):
-    """Its help ends with the kinds that a plugin can be written for."""
+    """Command with the supported kinds at the end of its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from .generate import kinds
@@ -29,8 +29,8 @@ class ListsKinds(click.Command):
 def new_plugin(name: str, kind: str, out: Path) -> None:
     """Write a plugin NAME to start from.
 
-    It is a package with a module, a spec, and tests that pass. NAME is lower-case words with hyphens, such as
-    wide-bitmask: what the package and its piece are called.
+    The plugin is a package with a module, a spec, and passing tests. NAME is lower-case words with hyphens, such as
+    wide-bitmask, the name of the package and of its piece.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_texts

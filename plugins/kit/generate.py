@@ -1,4 +1,4 @@
-"""The files of a new plugin: the executed blocks of its kind's page in docs/plugins, under a name of their own."""
+"""The files of a new plugin: the executed blocks of its kind's page in docs/plugins, under a new name."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PAGES = HERE / "pages" if (HERE / "pages").is_dir() else HERE.parents[1] / "docs" / "plugins"
-"""A build puts the pages beside this module."""
+"""Folder of the pages; a build puts the pages beside this module."""
 BLOCK = re.compile(r"^`([\w./-]+)`:?\n```(?:python|toml)\n(.*?)^```", re.M | re.S)
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 TEXTS = tomllib.loads((HERE / "_templates" / "kinds.toml").read_text("utf-8"))
-"""The texts of files, and by kind the fields of an `Example`."""
+"""Texts of files, and by kind the fields of an `Example`."""
 SMALL = '"matmul-32x64x48", "edge-16gbps"'
 SPECS_ALONE = '"""ABOUT, `plugin-name`: the TOML file beside this one."""\n'
 
 
 @attrs.frozen
 class Example:
-    """What a plugin of a kind is made of."""
+    """The parts of a plugin of a kind."""
 
     page: str = ""
     """The page in docs/plugins."""
     module: str = ""
-    """The block that is its module; empty: it has TOML alone."""
+    """The page's block with the module; empty: a plugin of TOML alone."""
     spec: str = ""
-    """The block that is its spec."""
+    """The page's block with the spec."""
     about: str = ""
-    """What it is, of a plugin without Python."""
+    """Description of a plugin without Python."""
     parts: str = "SMALL"
-    """What its tests load as a problem."""
+    """Pieces of the problem in the tests."""
     check: str = "assert len(PROBLEM.space)"
-    """What its tests call to check the contract; a function of `sparsemap.testing`, or a statement."""
+    """Contract check of the tests: a function of `sparsemap.testing`, or a statement."""
     tests: str = "usual"
-    """Which text of tests."""
+    """Name of the text of tests."""
 
 
 EXAMPLES = {kind: Example(**table) for kind, table in TEXTS["kind"].items()}
 
 
 def kinds() -> list[str]:
-    """The kinds that a plugin can be written for."""
+    """The supported kinds of plugins."""
     return sorted(EXAMPLES)
 
 
 def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
-    """The files of a plugin by their path in its folder; SpecError if the name will not do."""
+    """The files of a plugin by their path in its folder; SpecError for an unsuitable name."""
     if kind not in EXAMPLES:
         raise SpecError.at("", "--kind", unknown("kind", kind, kinds()))
     package, fault = name.replace("-", "_"), ""
@@ -90,7 +90,7 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
 
 
 def _blocks(example: Example) -> tuple[str, str]:
-    """The module and the spec of an example with `plugin-name` and `PluginName` for the names that its page uses."""
+    """Module and spec of an example, with `plugin-name` and `PluginName` instead of the page's names."""
     blocks = {"": TEXTS["study"]}
     if example.page:
         blocks = {"": "", **dict(BLOCK.findall((PAGES / f"{example.page}.md").read_text("utf-8")))}

@@ -1,6 +1,6 @@
 """Memory levels: off-chip DRAM, on-chip SRAM and register files.
 
-The three differ in the energy table that a technology looks up for them (`Level.memory_class`).
+Each type has its own energy table in a technology (`Level.memory_class`).
 """
 
 from typing import ClassVar
@@ -18,7 +18,7 @@ class Dram(MemoryLevel):
     type_name: ClassVar[str] = "dram"
 
     standard: str = "lpddr4"
-    """Which off-chip energy of the technology applies, such as "lpddr4" or "hbm2"."""
+    """Off-chip energy of the technology, such as "lpddr4" or "hbm2"."""
 
 
 class Sram(MemoryLevel):

@@ -1,9 +1,9 @@
-"""Pruning of a network of PyTorch while it is trained, in place.
+"""In-place pruning of a PyTorch network during training.
 
-`prune(model, loader, loss)` goes all the way; `PrunedModel` is for training loops of your own: `step` replaces the masks.
-Masks are parametrizations of the weights (`torch.nn.utils.parametrize`): the forward pass sees masked weights, the
-backward pass reaches all words of kept blocks, and the parameters stay those that an optimizer knows, with its momentum.
-What is pruned is decided by the NumPy core, as for `digits`. PyTorch is imported when a function is called.
+`prune(model, loader, loss)` runs the whole procedure; `PrunedModel` serves custom training loops: `step` replaces the
+masks. Masks are parametrizations of the weights (`torch.nn.utils.parametrize`). The forward pass sees masked weights,
+the backward pass reaches all words of kept blocks, and the parameters keep their identity and optimizer momentum. The
+NumPy core chooses the masks, as for `digits`. PyTorch is imported at the first call.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .scores import NEEDS, Evidence
 from .weight_files import as_convolution
 
 Loader = Iterable[tuple[Any, Any]]
-"""Batches of inputs and labels; gone through several times."""
+"""Batches of inputs and labels, iterated several times."""
 Loss = Callable[[Any, Any], Any]
-"""Of outputs and labels: a mean over the batch."""
+"""Mean loss over the batch, from outputs and labels."""
 
 
 def _torch() -> Any:
@@ -41,20 +41,20 @@ def _torch() -> Any:
 
 @attrs.frozen
 class Weights:
-    """A matrix or a convolution of the model: a parameter of one of its modules."""
+    """A matrix or convolution of the model: a parameter of a module."""
 
     module: Any
     parameter: str
 
     @property
     def trained(self) -> Any:
-        """The dense parameter, which optimizers know."""
+        """The dense parameter known to optimizers."""
         known = self.module.parametrizations[self.parameter].original if self.masked else None
         return getattr(self.module, self.parameter) if known is None else known
 
     @property
     def seen(self) -> Any:
-        """What the forward pass sees."""
+        """The weights of the forward pass."""
         return getattr(self.module, self.parameter)
 
     @property
@@ -67,7 +67,7 @@ class Weights:
         return _four(self.trained)
 
     def mask(self, mask: Masks, pull: float) -> None:
-        """Masks the weights, or replaces the masks that they have."""
+        """Mask the weights, or replace their masks."""
         shape, device = self.trained.shape, self.trained.device
         found = []
         for part in (mask.words, mask.live):
@@ -80,25 +80,25 @@ class Weights:
             _torch().nn.utils.parametrize.register_parametrization(self.module, self.parameter, parametrization)
 
     def finish(self) -> None:
-        """Plain weights that hold the zeros."""
+        """Turn the masked weights into plain weights with zeros."""
         if self.masked:
             _torch().nn.utils.parametrize.remove_parametrizations(self.module, self.parameter)
 
 
 @attrs.define
 class PrunedModel:
-    """A model whose layers are masked in place; `of` starts without masks, `step` sets them."""
+    """A model with layers masked in place; `of` starts without masks, `step` sets masks."""
 
     model: Any
     job: Job
     layers: dict[str, Weights]
-    """All that have weights, in the order in which the model lists them."""
+    """All layers with weights, in the order of the model."""
     steps: MaskSteps
     pull: float = 0.0
     positions: dict[str, int] = attrs.field(factory=dict)
-    """How often the weights of each layer are used for one sample, such as its output pixels."""
+    """Uses of each layer's weights per sample, such as the output pixels."""
     history: list[dict[str, Any]] = attrs.field(factory=list)
-    """By step of `prune`: sparsity, and what `evaluate` has returned."""
+    """By step of `prune`: sparsity, and the result of `evaluate`."""
 
     @classmethod
     def of(
@@ -116,11 +116,13 @@ class PrunedModel:
         pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
-        """`method`, `criterion` and `balance` are those of the verb `prune`; blocks have 16 x 16 words, or for `one-shot` and
-        `gradual` 8 x 8 channels with their kernels, unless `block` says otherwise. Convolutions, fully connected layers and
-        the projections of attention (`NAME.in_proj`) are pruned, but for those in `exclude`, by default the first and the
-        last one; grouped convolutions, and for N:M rows that are no multiple of M, stay dense. SparseMapError for a sparsity
-        that cannot be reached, and for layers that are not there."""
+        """Prepare a model for pruning. `method`, `criterion` and `balance` are as for the verb `prune`.
+
+        Blocks have 16 x 16 words, or for `one-shot` and `gradual` 8 x 8 channels with their kernels, unless `block` is
+        given. Convolutions, fully connected layers and attention projections (`NAME.in_proj`) are pruned, except layers
+        in `exclude`, by default the first and the last. Grouped convolutions stay dense, and for N:M, layers with rows
+        that are no multiple of M. SparseMapError for an unreachable sparsity or an unknown layer.
+        """
         hybrid = method in HYBRID
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
@@ -144,16 +146,16 @@ class PrunedModel:
 
     @property
     def grids(self) -> Mapping[str, BlockGrid]:
-        """Of the layers that are pruned."""
+        """Block grids of the pruned layers."""
         return self.steps.grids
 
     @property
     def masks(self) -> Mapping[str, Masks]:
-        """Of the last step."""
+        """Masks of the last step."""
         return self.steps.masks
 
     def targets(self, iterations: int) -> list[float]:
-        """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        """Sparsity of each of `iterations` steps; `one-shot` has one step, `gradual` as many as its blocks take."""
         return self.steps.targets(iterations)
 
     def step(
@@ -164,8 +166,11 @@ class PrunedModel:
         classes: Sequence[int] | None = None,
         samples: int = SAMPLES,
     ) -> Mapping[str, Masks]:
-        """Masks for this sparsity, from the weights as they are now and, where the criterion needs them, gradients of
-        `samples` samples per class, with the model in evaluation mode. Optimizers go on with the same parameters."""
+        """Set masks for a sparsity, from the current weights and any gradients required by the criterion.
+
+        Gradients use `samples` samples per class, with the model in evaluation mode. Optimizers keep the same
+        parameters.
+        """
         job, chance = self.job, np.random.default_rng((len(self.history), 5))
         evidence = {name: Evidence(self.layers[name].array) for name in self.grids}
         if job.criterion in NEEDS:
@@ -179,25 +184,26 @@ class PrunedModel:
 
     @property
     def sparsity(self) -> float:
-        """The share of zeros over the pruned layers."""
+        """Share of zeros over the pruned layers."""
         return sparsity_of(self.masks)
 
     def finish(self) -> Any:
-        """The model with plain weights that hold the zeros, without parametrizations."""
+        """The model with plain weights including the zeros, without parametrizations."""
         for name in self.masks:
             self.layers[name].finish()
         return self.model
 
     def write(self, folder: str | Path) -> None:
-        """The files of `sparsemap extra prune`: masked weights, masks, a workload per layer, summary.csv."""
+        """Write the files of `sparsemap extra prune`: masked weights, masks, a workload per layer, summary.csv."""
         weights = {name: one.array for name, one in self.layers.items()}
         about: Any = {"positions": {name: self.positions.get(name, 1) for name in self.layers}, "pattern": self.job.nm}
         PrunedLayers(weights=weights, masks=self.masks, source=type(self.model).__name__, **about).write(Path(folder))
 
     def _evidence(self, loader: Loader, loss: Loss, classes: Sequence[int] | None, samples: int) -> dict[str, Evidence]:
-        """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` that of its square.
+        """Weights and mean gradients dL/dW over samples (S, h, w, C) at the masked weights; for `fisher` also the mean
+        square.
 
-        The gradient is that of the weights which the forward pass sees, taken where they are made.
+        The gradient is taken at the output of the parametrization, the weights of the forward pass.
         """
         torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
         was_training = model.training
@@ -239,14 +245,15 @@ def prune(
     report: Callable[[str], None] = lambda text: None,
     **about: Any,
 ) -> PrunedModel:
-    """Prunes a model for some classes while it is trained; `about` is what `PrunedModel.of` takes.
+    """Prune a model for some classes during training; `about` has the arguments of `PrunedModel.of`.
 
-    Batches hold any classes; samples of others than `classes` are left out. For CRISP (Algorithm 1) an epoch without masks
-    comes first, then `iterations` steps; each step is followed by `epochs` of training. `optimizer` is one of the model's
-    parameters, or makes one of them; there is one for all steps, so that momentum is kept. By default it is SGD as in the
-    paper. `schedule` is a scheduler of learning rates, or makes one of the optimizer, and goes on with every epoch.
-    `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples of the
-    classes, and as `PrunedModel.of`.
+    Batches may hold any classes; samples outside `classes` are left out. CRISP (Algorithm 1) starts with an epoch
+    without masks, then runs `iterations` steps, each followed by `epochs` of training.
+
+    `optimizer` is an optimizer of the model's parameters, or a function from parameters to an optimizer. All steps
+    share the optimizer and its momentum; the default is SGD as in the paper. `schedule` is a learning-rate scheduler,
+    or a function from the optimizer to a scheduler, stepped every epoch. `evaluate(model)` is called after every step,
+    in evaluation mode. SparseMapError for batches without samples of the classes, and as in `PrunedModel.of`.
     """
     torch = _torch()
     found = PrunedModel.of(model, **about)
@@ -288,7 +295,7 @@ def prune(
 
 
 def _layers(model: Any) -> Iterator[tuple[str, Weights]]:
-    """Convolutions, fully connected layers and projections of attention, in the order in which the model lists them."""
+    """Convolutions, fully connected layers and attention projections, in the order of the model."""
     nn = _torch().nn
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
@@ -306,7 +313,7 @@ def _four(tensor: Any) -> Array:
 
 
 def _masking() -> Any:
-    """The class of the parametrization, which can be made only where PyTorch is imported."""
+    """The class of the parametrization, defined only after the import of PyTorch."""
     torch: Any = _torch()
 
     class Through(torch.autograd.Function):
@@ -364,7 +371,7 @@ def _device(model: Any) -> Any:
 
 
 def _positions(model: Any, loader: Loader, layers: Mapping[str, Weights]) -> dict[str, int]:
-    """How often the weights of each layer are used for one sample."""
+    """Uses of each layer's weights per sample."""
     torch = _torch()
     found: dict[str, int] = dict.fromkeys(layers, 0)
     convolutions = torch.nn.Conv1d | torch.nn.Conv2d

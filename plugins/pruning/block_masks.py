@@ -1,8 +1,8 @@
-"""Masks of blocks, a layer at a time: at once, step by step, or evenly over rows and columns of blocks.
+"""Masks of blocks, layer by layer: one-shot, gradual, or balanced over rows and columns of blocks.
 
-Masks are (R, C) bool, True where a block is kept (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may leave
-rows and columns without a block, and then layers whose kept inputs no layer before them computes. So masks keep one in
-as many rows and columns as their blocks suffice for, at the smallest loss of scores and with the same number of blocks.
+Masks are (R, C) bool, True for a kept block (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may empty
+whole rows and columns, so that a layer keeps inputs not computed by the layer before. Masks therefore keep a block in
+as many rows and columns as possible, at the smallest loss of scores and with the same number of blocks.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BALANCES = ("none", "rows", "columns", "both")
 
 
 def zeros_of(sparsity: float, blocks: int) -> int:
-    """floor(sparsity * blocks), unharmed by rounding errors."""
+    """floor(sparsity * blocks), robust against rounding errors."""
     return math.floor(sparsity * blocks + 1e-9)
 
 
 def one_shot(scores: Array, sparsity: float) -> Array:
-    """Without floor(sparsity * blocks) blocks of the smallest scores; of equal ones the first goes first."""
+    """Mask without the floor(sparsity * blocks) blocks of smallest score; of equal scores the first is pruned."""
     kept: Array = np.ones(scores.size, bool)
     kept[np.argsort(scores, axis=None, kind="stable")[: zeros_of(sparsity, scores.size)]] = False
     kept = kept.reshape(scores.shape)
@@ -31,7 +31,7 @@ def one_shot(scores: Array, sparsity: float) -> Array:
 
 
 def _covering_columns(kept: Array, scores: Array) -> Array:
-    """Blocks moved within their rows, from columns that keep several to those that keep none."""
+    """Move kept blocks within their rows, from columns with several blocks to empty columns."""
     kept = kept.copy()
     while True:
         counts = kept.sum(axis=0)
@@ -48,9 +48,9 @@ def _covering_columns(kept: Array, scores: Array) -> Array:
 def balanced(scores: Array, sparsity: float, balance: str, part: int = 0) -> Array:
     """A mask with evenly spread zeros.
 
-    `rows`: every row of blocks has floor(sparsity * n) zeros in each range of n = `part` columns (0: all), so that every
-    split of the outputs is even, and that of the inputs into these ranges too. `columns`: the same per column, over all
-    rows. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
+    `rows`: every row of blocks has floor(sparsity * n) zeros in each range of n = `part` columns (0: all), so that
+    every split of the outputs is even, and the split of the inputs into these ranges too. `columns`: the same per
+    column, over all rows. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
     """
     match balance:
         case "none":
@@ -73,9 +73,9 @@ def _even_rows(scores: Array, sparsity: float) -> Array:
 
 
 def _even_both(scores: Array, sparsity: float) -> Array:
-    """Takes the smallest scores as long as row and column have room, then fills rows up along augmenting paths.
+    """Prune the smallest scores while row and column have room, then fill up rows along augmenting paths.
 
-    The counts are exact; the sum of the pruned scores is small, not always the smallest possible.
+    The counts are exact; the sum of the pruned scores is small, not always minimal.
     """
     rows, columns = scores.shape
     each = zeros_of(sparsity, columns)
@@ -96,7 +96,7 @@ def _even_both(scores: Array, sparsity: float) -> Array:
 
 
 def _augment(pruned: Array, start: int, column_room: Array) -> None:
-    """One more zero in row `start`: rows on the way exchange a zero, and a column with room gets one."""
+    """Add a zero to row `start`: rows along the path exchange a zero, and a column with room gains a zero."""
     came_from: dict[int, int] = {}  # column -> row that would prune it
     gives: dict[int, int] = {}  # row -> column whose zero it would give away
     rows, seen = [start], {start}
@@ -123,13 +123,14 @@ def _augment(pruned: Array, start: int, column_room: Array) -> None:
 
 
 STEP = 0.05
-"""Share of all zeros that a step of gradual pruning adds."""
+"""Share of all zeros added by a step of gradual pruning."""
 
 
 def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
-    """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, Z = floor(sparsity * blocks) at most.
+    """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, at most Z = floor(sparsity * blocks) in
+    total.
 
-    What is zero stays zero. The last block of a row or a column is kept, even if fewer than Z can then be pruned.
+    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned.
     """
     target = zeros_of(sparsity, kept.size)
     left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))

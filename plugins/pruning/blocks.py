@@ -1,7 +1,7 @@
-"""Weights in blocks: which words of a layer are kept or pruned together.
+"""Weights in blocks: words of a layer kept or pruned together.
 
 The weights of a layer are an array (S, height, width, C): outputs, kernel, input channels; a fully connected layer has
-a kernel of 1 x 1. Pruning sees them as a matrix (S, K) with K = height * width * C, in one of two orders of columns:
+a kernel of 1 x 1. Pruning views the array as a matrix (S, K) with K = height * width * C, in one of two column orders:
 `hwc`, the input channel fastest, or `chw`, the kernel fastest.
 """
 
@@ -23,9 +23,9 @@ UNITS = ("words", "channels")
 
 @attrs.frozen
 class BlockShape:
-    """The size of a block. `unit` says what its columns count: words of the reduction, or whole input channels.
+    """The size of a block. `unit` defines its columns: words of the reduction, or whole input channels.
 
-    A block of 8 x 8 channels is 8 x height x width x 8 words, next to each other in the order `chw`.
+    A block of 8 x 8 channels is 8 x height x width x 8 words, contiguous in the order `chw`.
     """
 
     rows: int = attrs.field(validator=attrs.validators.ge(1))
@@ -45,7 +45,7 @@ class BlockShape:
 
 @attrs.frozen(slots=False)
 class BlockGrid:
-    """The matrix of one layer, cut into R x C blocks of `rows` x `columns` words; blocks at the edges are cut off."""
+    """The matrix of a layer, cut into R x C blocks of `rows` x `columns` words; blocks at the edges are cut off."""
 
     shape: Shape
     rows: int
@@ -86,7 +86,7 @@ class BlockGrid:
         return np.ascontiguousarray(matrix.reshape(outputs, channels, height, width).transpose(0, 2, 3, 1))
 
     def sums(self, values: Array) -> Array:
-        """What the words of every block add up to: (S, K) -> (R, C) float64."""
+        """Sum of every block's words: (S, K) -> (R, C) float64."""
         below = np.add.reduceat(np.asarray(values, np.float64), np.arange(0, self.size[0], self.rows), axis=0)
         return np.add.reduceat(below, np.arange(0, self.size[1], self.columns), axis=1)
 

@@ -14,7 +14,7 @@ from sparsemap.cli.study import run_options, run_written
 DIGITS = "digits"
 OF_DIGITS = {"classes", "seeds", "gradient"}
 OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
-"""Options of training, and those of files."""
+"""Options of training, and options of files."""
 
 
 @click.command("prune")
@@ -66,22 +66,22 @@ OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
 def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None:
     """Prune SOURCE and write it as workloads.
 
-    SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
-    .npy, .npz, .safetensors or .onnx with weights of yours, which are masked without training. Of an ONNX model, or with
-    --network, the folder gets network.toml, which `run` and `compile` take; with --run it is searched on each hardware,
-    and results and report go to the folder `runs` in it.
+    SOURCE is `digits`, to train, prune and retrain a small network on that data set, or a file .npy, .npz, .safetensors
+    or .onnx with your weights, masked without training. For an ONNX model, or with --network, the folder gets
+    network.toml, an input of `run` and `compile`; with --run the network is searched on each hardware, with results and
+    report in its folder `runs`.
 
     \b
-    crisp       N:M in blocks of which every row keeps as many, over all layers
-    block-only  such blocks alone
+    crisp       N:M inside blocks, equally many blocks in every row, over all layers
+    block-only  the blocks alone
     nm-only     N:M alone
-    one-shot    the same share of the blocks of every layer, at once
-    gradual     the same in small steps, with training between them
+    one-shot    an equal share of blocks in every layer, at once
+    gradual     the same in small steps, with training between steps
     trained     the same by a number per block, trained with the weights (digits)
 
     Criteria: saliency (class-aware, Eq. 1 of CRISP), saliency-all (of all classes), l1, l2, fisher, random; for
     one-shot and gradual also variance and tensor-variance. The folder gets weights, masks, workloads of each layer,
-    summary.csv and, of digits, runs.csv.
+    summary.csv and, for digits, runs.csv.
     """
     from sparsemap.cli.progress import steps_bar
 

@@ -1,4 +1,4 @@
-"""The data set and the networks of the shipped experiment: 1,797 images of handwritten digits, 8 x 8, from scikit-learn."""
+"""Data set and networks of the shipped experiment: 1,797 images of handwritten digits, 8 x 8, from scikit-learn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDE = 8
 
 @attrs.frozen
 class Recipe:
-    """A network and how it is trained."""
+    """A network and its training."""
 
     shapes: tuple[LayerShape, ...]
     optimiser: Optimiser
@@ -27,10 +27,10 @@ class Recipe:
     epochs: int
     rate: float
     fine_rate: float
-    """Of training after pruning."""
+    """Learning rate after pruning."""
 
     def tune(self, network: TrainedNetwork, data: Images, epochs: int, rng: np.random.Generator, **more: Any) -> None:
-        """Trains in place at the rate of training after pruning; `more` is for `fit`."""
+        """Train in place at the learning rate after pruning; `more` is for `fit`."""
         fit(network, data, epochs, self.fine_rate, self.batch, self.optimiser, rng, **more)
 
 
@@ -51,12 +51,12 @@ RECIPES = {
         Optimiser("adam", decay=0.0), batch=64, epochs=12, rate=2e-3, fine_rate=1e-3,
     ),
 }  # fmt: skip
-"""By name: the convolutions and fully connected layers."""
+"""Recipes by name: the convolutions and fully connected layers."""
 
 
 @lru_cache(maxsize=8)
 def data(seed: int) -> tuple[Images, Images]:
-    """Images for training and for testing, a quarter of each class, drawn by the seed; values from 0 to 1."""
+    """Images for training and for testing (a quarter of each class), drawn by the seed; values from 0 to 1."""
     found = need("sklearn.datasets", "the data set `digits`", "prune").load_digits()
     images = (found.images / 16.0).astype(np.float32)[..., None]
     labels = found.target.astype(np.int64)
@@ -69,7 +69,7 @@ def data(seed: int) -> tuple[Images, Images]:
 
 @lru_cache(maxsize=16)
 def dense(name: str, seed: int) -> TrainedNetwork:
-    """The network of a recipe, trained on all classes; not to be changed, but copied."""
+    """The network of a recipe, trained on all classes; shared, so copy it before a change."""
     recipe = RECIPES[name]
     rng = np.random.default_rng((seed, 2))
     network = TrainedNetwork.create(recipe.shapes, SIDE, 1, rng)

@@ -1,4 +1,4 @@
-"""Writes pruned layers: weights, masks, a workload for the search per layer, and a table of what was achieved."""
+"""Export of pruned layers: weights, masks, a workload per layer for the search, and a summary table."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ EINSUM = "Z[s, x] = P[x, k] * Q[s, k]"
 
 @attrs.frozen(kw_only=True)
 class PrunedLayers:
-    """Pruned layers on their way to files."""
+    """Pruned layers for export to files."""
 
     weights: Mapping[str, Array]
-    """Of all layers of the network, (S, height, width, C), before masking."""
+    """Weights of all layers of the network, (S, height, width, C), before masking."""
     positions: Mapping[str, int]
-    """Output pixels of all layers: how often their weights are used."""
+    """Output pixels of all layers: the number of uses of each weight."""
     masks: Mapping[str, Masks]
-    """Of the pruned layers."""
+    """Masks of the pruned layers."""
     pattern: NmPattern
     source: str
     splits: Mapping[str, Split] = attrs.field(factory=dict)
 
     def matrix(self, name: str) -> Array:
-        """(S, K) the weights of a pruned layer with their zeros."""
+        """(S, K) the weights of a pruned layer with zeros."""
         mask = self.masks[name]
         return np.where(mask.words, mask.grid.matrix(self.weights[name]), 0)
 
     @property
     def masked(self) -> dict[str, Array]:
-        """The same of all pruned layers, (S, height, width, C)."""
+        """Weights with zeros of all pruned layers, (S, height, width, C)."""
         return {name: mask.grid.tensor(self.matrix(name)) for name, mask in self.masks.items()}
 
     def write(self, folder: Path) -> list[dict[str, Any]]:
-        """Writes all files; the rows of `summary.csv`: one per layer, and one for all.
+        """Write all files and return the rows of `summary.csv`: a row per layer, and a row for all.
 
-        Per layer NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
-        workload-NAME.toml, its matrix product with these very nonzeros; workload-NAME-fitted.toml with the density model
-        that describes them. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of
-        the inputs), summary.csv what was achieved.
+        Per layer: NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
+        workload-NAME.toml, the matrix product with the exact nonzeros; workload-NAME-fitted.toml, the product with a
+        fitted density model. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of
+        the inputs), summary.csv the achieved sparsity and utilisation.
         """
         files = file_names(self.masks)
         profile, rows = {}, []
@@ -78,7 +78,7 @@ class PrunedLayers:
         return rows
 
     def fitted(self, name: str) -> dict[str, Any]:
-        """The density model with the parameters that this layer's mask has."""
+        """Density model fitted to a layer's mask."""
         mask, grid = self.masks[name], self.masks[name].grid
         kept = mask.blocks.sum(axis=1)
         nm = {"n": self.pattern.n, "m": self.pattern.m}
@@ -119,7 +119,7 @@ def _row(name: str, mask: Masks, counts: Array) -> dict[str, Any]:
 
 
 def file_names(layers: Mapping[str, Any]) -> dict[str, str]:
-    """A name for the files of each layer, without characters that paths or specs do not have."""
+    """File name of each layer, with only characters allowed in paths and specs."""
     names = {layer: re.sub(r"[^A-Za-z0-9_-]+", "-", layer).strip("-") or "layer" for layer in layers}
     for layer, name in names.items():
         same = [other for other, its in names.items() if its == name]

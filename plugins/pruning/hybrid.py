@@ -1,8 +1,8 @@
-"""N:M sparsity inside of blocks that every row of blocks keeps equally many of (CRISP, Algorithm 1).
+"""N:M sparsity inside blocks, with equally many kept blocks in every row of blocks (CRISP, Algorithm 1).
 
-Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows are a *rank column*: one block of
-each row, wherever it lies. Rank columns of all layers compete; to prune one takes a block of every row, so that rows
-keep equally many.
+Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows form a *rank column*: a block of
+each row, at any position. Rank columns of all layers compete. Pruning a rank column removes a block from every row, so
+that rows keep equally many.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NmPattern:
 
     @classmethod
     def parse(cls, text: str) -> NmPattern:
-        """`2:4`; SparseMapError for anything else."""
+        """Parse `2:4`; SparseMapError for any other form."""
         found = re.fullmatch(r"(\d{1,3}):(\d{1,3})", text, re.ASCII)
         if not found:
             raise SparseMapError(f"pattern {text!r}: expected N:M with N of at most M, such as 2:4")
@@ -54,7 +54,8 @@ DENSE = NmPattern(1, 1)
 
 
 def nm_mask(scores: Array, pattern: NmPattern) -> Array:
-    """The N words with the largest scores of every group of M in a row, (S, K) bool; the lower column wins a tie.
+    """Mask (S, K) bool of the N words with the largest scores in every group of M in a row; ties go to the lower
+    column.
 
     A last group of g < M words keeps min(N, g).
     """
@@ -71,7 +72,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
 def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
 
-    Blocks that are pruned already come first, with a score of 0; the left one wins a tie.
+    Pruned blocks come first, with a score of 0; ties go to the left block.
     """
     masked = np.where(kept, scores, 0.0)
     order = np.lexsort((masked, kept), axis=1)
@@ -81,10 +82,10 @@ def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
 def pruned_ranks(
     ranked: Mapping[str, Array], pruned: Mapping[str, int], sizes: Mapping[str, float], needed: float
 ) -> dict[str, int]:
-    """How many rank columns of every layer to prune: the cheapest ones of all layers until `needed` is reached.
+    """Number of rank columns to prune in every layer: the cheapest of all layers until `needed` is reached.
 
-    `ranked`: scores of the rank columns, ascending per layer; `pruned`: how many are gone already; `sizes`: what one
-    counts. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
+    `ranked`: scores of the rank columns, ascending per layer; `pruned`: rank columns already pruned; `sizes`: weight of
+    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
     """
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
@@ -104,37 +105,37 @@ def pruned_ranks(
 
 @attrs.frozen
 class Masks:
-    """What is left of one layer."""
+    """Kept blocks and words of a layer."""
 
     grid: BlockGrid
     blocks: Array
     """(R, C) bool: the kept blocks."""
     words: Array
-    """(S, K) bool: the words that the forward pass sees."""
+    """(S, K) bool: the words of the forward pass."""
 
     @classmethod
     def of_blocks(cls, grid: BlockGrid, blocks: Array) -> Masks:
-        """Masks without a pattern inside of blocks."""
+        """Masks without a pattern inside blocks."""
         return cls(grid, blocks, grid.expand(blocks))
 
     @property
     def live(self) -> Array:
-        """(S, K) bool: the words that gradients reach, all of the kept blocks (straight-through estimator)."""
+        """(S, K) bool: the words with gradients, all words of kept blocks (straight-through estimator)."""
         return self.grid.expand(self.blocks)
 
     @property
     def density(self) -> float:
-        """The share of words that are left."""
+        """Share of kept words."""
         return float(self.words.mean())
 
 
 @attrs.define
 class HybridPruner:
-    """Prunes several layers together, step by step; blocks that are gone stay gone.
+    """Step-by-step pruning of several layers together; pruned blocks stay pruned.
 
-    Layers whose size is no multiple of the block have the N:M pattern only. `budget` says what counts towards the
-    sparsity: weights, or rank columns. `normalise` divides a rank column's score by its words, so that layers with more
-    rows are not preferred.
+    Layers with a size that is no multiple of the block have the N:M pattern only. `budget` is the unit of sparsity:
+    weights, or rank columns. `normalise` divides a rank column's score by its words, so that layers with more rows are
+    not preferred.
     """
 
     grids: Mapping[str, BlockGrid]
@@ -149,11 +150,11 @@ class HybridPruner:
 
     @property
     def prunable(self) -> list[str]:
-        """Layers that lose blocks, by name."""
+        """Layers with prunable blocks, by name."""
         return sorted(name for name, grid in self.grids.items() if grid.whole)
 
     def _size(self, name: str) -> float:
-        """What one rank column of a layer counts."""
+        """Weight of a layer's rank column in the budget."""
         grid = self.grids[name]
         return 1.0 if self.budget == "columns" else float(grid.size[0] * grid.columns)
 
@@ -164,17 +165,17 @@ class HybridPruner:
 
     @property
     def highest(self) -> float:
-        """The largest sparsity that leaves every row of blocks one."""
+        """Largest sparsity with a block left in every row of blocks."""
         most = math.fsum((self.grids[name].counts[1] - 1) * self._size(name) for name in self.prunable)
         return 1 - (1 - most / self._total()) * self.pattern.density
 
     @property
     def lowest(self) -> float:
-        """The sparsity of the N:M pattern alone."""
+        """Sparsity of the N:M pattern alone."""
         return 1 - self.pattern.density
 
     def check(self, sparsity: float) -> None:
-        """SparseMapError if no step can reach this sparsity."""
+        """Raise SparseMapError if no step can reach the sparsity."""
         if sparsity < self.lowest - 1e-12:
             text = f"is below the {self.lowest:g} that the pattern {self.pattern} alone prunes"
             raise SparseMapError(f"sparsity {sparsity:g} {text}")
@@ -183,14 +184,14 @@ class HybridPruner:
             raise SparseMapError(f"sparsity {sparsity:g} {text}; use smaller blocks or a sparser pattern")
 
     def targets(self, sparsity: float, steps: int) -> list[float]:
-        """The sparsity of each step, up to this one in equal parts; SparseMapError if it cannot be reached."""
+        """Sparsity of each step, in equal parts up to `sparsity`; SparseMapError if unreachable."""
         self.check(sparsity)
         return [self.lowest + step * (sparsity - self.lowest) / steps for step in range(1, steps + 1)]
 
     def step(self, scores: Mapping[str, Array], sparsity: float) -> dict[str, Masks]:
-        """Masks of every layer with at least this share of zeros over all layers together.
+        """Masks of every layer with at least a share `sparsity` of zeros over all layers together.
 
-        `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is made anew from them; block scores are their
+        `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is renewed from the scores. Block scores are
         sums over the chosen words of kept blocks.
         """
         self.check(sparsity)
@@ -212,6 +213,6 @@ class HybridPruner:
 
 
 def sparsity_of(masks: Mapping[str, Masks]) -> float:
-    """The share of pruned words of all layers together."""
+    """Share of pruned words of all layers together."""
     words = sum(mask.words.size for mask in masks.values())
     return 1 - sum(int(mask.words.sum()) for mask in masks.values()) / words

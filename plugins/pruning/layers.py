@@ -1,7 +1,7 @@
 """A convolutional network in NumPy, forward and backward, small enough to train on one core.
 
 Activations are (N, height, width, C), weights (S, height, width, C). A layer is a convolution with `same` padding and
-stride 1, or fully connected; then ReLU except in the last, then 2 x 2 max pooling if it says so.
+stride 1, or fully connected; then ReLU except in the last layer, then optional 2 x 2 max pooling.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .blocks import Shape
 
 @attrs.frozen
 class LayerShape:
-    """A layer before it has weights."""
+    """A layer without weights."""
 
     name: str
     outputs: int
@@ -30,7 +30,7 @@ class LayerShape:
 
 @attrs.define
 class TrainedLayer:
-    """Weights, bias and masks of one layer."""
+    """Weights, bias and masks of a layer."""
 
     name: str
     weights: Array
@@ -42,11 +42,11 @@ class TrainedLayer:
     side: int
     """Height and width of the output before pooling."""
     words: Array | None = None
-    """Bool like the weights: what the forward pass sees; None: all."""
+    """Bool like the weights: words of the forward pass; None: all."""
     live: Array | None = None
-    """Bool like the weights: what gradients reach; None: all."""
+    """Bool like the weights: words with gradients; None: all."""
     factors: Array | None = None
-    """Real numbers that multiply the weights, for masks that are trained."""
+    """Real factors of the weights, for trained masks."""
 
     @property
     def shape(self) -> Shape:
@@ -54,7 +54,7 @@ class TrainedLayer:
 
     @property
     def macs(self) -> int:
-        """Multiplications for one image."""
+        """Multiplications per image."""
         return self.weights.size * self.side**2
 
     @property
@@ -66,7 +66,7 @@ class TrainedLayer:
 
 @attrs.define
 class TrainedNetwork:
-    """Layers in a row."""
+    """A sequence of layers."""
 
     layers: list[TrainedLayer]
 
@@ -145,7 +145,7 @@ def _forward(layer: TrainedLayer, x: Array) -> tuple[Array, dict[str, Any]]:
 
 
 def _columns(x: Array, kernel: int) -> Array:
-    """The inputs of every output pixel, (pixels, kernel * kernel * C); a row of a window lies together in memory."""
+    """Inputs of every output pixel, (pixels, kernel * kernel * C); a row of a window is contiguous in memory."""
     n, height, width, channels = x.shape
     edge = kernel // 2
     padded = np.zeros((n, height + 2 * edge, width + 2 * edge, channels), x.dtype)
@@ -166,7 +166,7 @@ def _quarters(y: Array) -> list[Array]:
 
 
 def _backward(layer: TrainedLayer, cache: dict[str, Any], upstream: Array, below: bool) -> tuple[Array, Array, Array]:
-    """Gradients by effective weights, by bias, and by the input (meaningless unless wanted `below`)."""
+    """Gradients by effective weights, by bias, and by the input (meaningless without `below`)."""
     shape, output = cache["shape"], cache["output"]
     if layer.pool:  # to the first of the largest pixels
         whole = np.empty_like(output)

@@ -1,4 +1,4 @@
-"""One pruning run from a dense network to a pruned and trained one, for the data set `digits`."""
+"""A pruning run for the data set `digits`, from a dense network to a pruned and retrained network."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ from .training import Images, accuracy, evidence
 HYBRID = ("crisp", "block-only", "nm-only")
 """Methods over all layers together, step by step: N:M and blocks, blocks alone, N:M alone."""
 BY_LAYER = ("one-shot", "gradual", "trained")
-"""Methods that prune the same share of blocks in every layer."""
+"""Methods that prune an equal share of blocks in every layer."""
 METHODS = (*HYBRID, *BY_LAYER)
 SAMPLES = 256
-"""Images of each class that gradients are taken of (CRISP, IV-A), if there are as many."""
+"""Most images per class for gradients (CRISP, IV-A)."""
 
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """What to prune, and how."""
+    """Settings of a pruning run."""
 
     method: str = attrs.field(default="crisp", validator=attrs.validators.in_(METHODS))
     pattern: NmPattern = NmPattern(2, 4)
     block: BlockShape
     sparsity: float = 0.0
-    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Not for `nm-only`."""
+    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Unused by `nm-only`.
+    """
     criterion: str = attrs.field(validator=attrs.validators.in_(CRITERIA))
     balance: str = "none"
     splits: Mapping[str, Split] = attrs.field(factory=dict)
-    """How a compiler splits the layers, for masks that are even in every part."""
+    """A compiler's splits of the layers, for masks that are even in every part."""
     classes: tuple[int, ...] = tuple(range(digits.CLASSES))
     network: str = "conv3-fc2"
     """A name in `digits.RECIPES`."""
     prune_classifier: bool = False
     iterations: int = 5
     epochs: int = 2
-    """Of training in every iteration (hybrid); one-shot retrains as long as the dense network was trained."""
+    """Training epochs per iteration (hybrid); one-shot retrains as long as the dense training."""
     pull: float = 2e-4
     normalise: str = "none"
     budget: str = "weights"
@@ -68,23 +69,23 @@ class Job:
 
     @property
     def prunable(self) -> list[str]:
-        """All layers of the network but the first, and but the last one, the classifier, unless that is wanted."""
+        """All layers except the first, and except the last (the classifier) without `prune_classifier`."""
         names = [shape.name for shape in self.recipe.shapes]
         return names[1:] if self.prune_classifier else names[1:-1]
 
     @property
     def nm(self) -> NmPattern:
-        """The pattern inside of blocks."""
+        """The pattern inside blocks."""
         return self.pattern if self.method in ("crisp", "nm-only") else DENSE
 
     @property
     def target(self) -> float:
-        """The share of zeros to reach."""
+        """Target share of zeros."""
         return 1 - self.nm.density if self.method == "nm-only" else self.sparsity
 
     @property
     def stages(self) -> int:
-        """How often `run` reports progress."""
+        """Number of progress reports of `run`."""
         return 1 + (self.iterations if self.method in HYBRID else 1)
 
     def generator(self, purpose: int) -> np.random.Generator:
@@ -93,23 +94,23 @@ class Job:
 
 @attrs.define
 class MaskSteps:
-    """The masks of several layers, step by step; `masks` are those of the last one."""
+    """The masks of several layers, step by step; `masks` holds the last step."""
 
     job: Job
     grids: Mapping[str, BlockGrid]
     masks: Mapping[str, Masks]
     pruner: HybridPruner | None
-    """Of hybrid methods, which prune all layers together."""
+    """Pruner of hybrid methods, over all layers together."""
 
     @classmethod
     def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
-        """Before the first step: nothing is pruned."""
+        """State before the first step, without pruning."""
         masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in grids.items()}
         hybrid = HybridPruner(grids, job.nm, job.normalise, job.budget) if job.method in HYBRID else None
         return cls(job, grids, masks, hybrid)
 
     def targets(self, iterations: int) -> list[float]:
-        """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        """Sparsity of each of `iterations` steps; `one-shot` has one step, `gradual` as many as its blocks take."""
         job = self.job
         if self.pruner:
             return self.pruner.targets(job.target, iterations)
@@ -117,7 +118,7 @@ class MaskSteps:
         return [job.sparsity] * (rounds if job.method == "gradual" else 1)
 
     def step(self, sparsity: float, found: Mapping[str, Evidence], chance: np.random.Generator) -> Mapping[str, Masks]:
-        """Masks for this sparsity, over all layers (hybrid methods) or in every layer, balanced if that is wanted."""
+        """Masks for a sparsity, over all layers (hybrid methods) or in every layer, balanced by the job's `balance`."""
         job, masks = self.job, {}
         if self.pruner:
             scores = {name: word_scores(job.criterion, found[name], chance) for name in self.grids}
@@ -136,7 +137,7 @@ class MaskSteps:
 
 @lru_cache(maxsize=16)
 def _dense_accuracy(network: str, classes: tuple[int, ...], epochs: int, seed: int) -> tuple[float, float]:
-    """The dense network trained on the user's classes; over all classes, and among the user's."""
+    """Accuracies of the dense network trained on the user's classes: over all classes, and among the user's classes."""
     train, test = digits.data(seed)
     copy = digits.dense(network, seed).copy()
     digits.RECIPES[network].tune(copy, train.of(classes), epochs, np.random.default_rng((seed, 4)))
@@ -145,7 +146,7 @@ def _dense_accuracy(network: str, classes: tuple[int, ...], epochs: int, seed: i
 
 
 def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
-    """Trains the dense network (once per seed), prunes it, and trains what is left; `progress` after each stage."""
+    """Train the dense network (once per seed), prune and retrain it; `progress` is called after each stage."""
     train, test = (images.of(job.classes) for images in digits.data(job.seed))
     found = PruningRun(job, digits.dense(job.network, job.seed).copy(), train, test)
     progress()
@@ -154,13 +155,16 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
 
 
 ALPHA, BETA, IOTA = 100.0, 1e-3, 1e-3
-"""Of the penalty on masks that are trained: how sharp max and min are, and weights of its other two terms."""
+"""Penalty on trained masks: sharpness of max and min, and weights of the other two terms."""
 
 
 def penalty_slope(gamma: Array, target: float) -> Array:
-    """d lambda / d Gamma of -(max - min) + BETA * (sum(Gamma) - target)^2 + IOTA * sum |Gamma|, where as many blocks are to
-    be kept as `target` says (*Weight Block Sparsity*, III-D, Eq. 13; its L2(Gamma - T) is read as the square of a sum, since
-    T is one number). max and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
+    """d lambda / d Gamma of -(max - min) + BETA * (sum(Gamma) - target)^2 + IOTA * sum |Gamma|, with `target` kept
+    blocks.
+
+    *Weight Block Sparsity*, III-D, Eq. 13; L2(Gamma - T) is read as the square of a sum, since T is a single number. max
+    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA.
+    """
 
     def softmax(x: Array) -> Array:
         weights = np.exp(ALPHA * (x - np.max(x)))
@@ -171,16 +175,16 @@ def penalty_slope(gamma: Array, target: float) -> Array:
 
 @attrs.define
 class PruningRun:
-    """A network that is pruned and trained in place."""
+    """A network pruned and trained in place."""
 
     job: Job
     network: TrainedNetwork
     train: Images
     test: Images
-    """Both of the user's classes."""
+    """Test images; `train` and `test` hold only the user's classes."""
     steps: MaskSteps = attrs.field(init=False)
     before: float = math.nan
-    """Accuracy on the test images with these masks before training; NaN if masks came in steps."""
+    """Accuracy on the test images with the masks before training; NaN for masks in steps."""
 
     def __attrs_post_init__(self) -> None:
         grids = {name: self.job.block.grid(self.network[name].shape) for name in self.job.prunable}
@@ -193,7 +197,7 @@ class PruningRun:
     # ------------------------------------------------------------------------------------------------------- methods
 
     def stepwise(self, progress: Callable[[], None]) -> None:
-        """Masks in steps, each followed by training; for CRISP (Algorithm 1) an epoch without masks comes first."""
+        """Set masks in steps, each followed by training; CRISP (Algorithm 1) starts with an epoch without masks."""
         job, rng, chance = self.job, self.job.generator(3), self.job.generator(5)
         hybrid = job.method in HYBRID
         if hybrid:
@@ -211,9 +215,9 @@ class PruningRun:
         progress()
 
     def trained(self, progress: Callable[[], None]) -> None:
-        """A real number per block, Gamma, is trained with the weights, under a penalty; then the smallest are cut at once.
+        """Train a real number per block, Gamma, with the weights, under a penalty; then prune the smallest at once.
 
-        The authors report that this did not work; `docs/results/wbs-table-1.md` has what it does here.
+        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here.
         """
         job, network, grids = self.job, self.network, self.steps.grids
 
@@ -250,13 +254,13 @@ class PruningRun:
         return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=squared, absolute=absolute)
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
-        """The network computes with these masks from now on."""
+        """Set the masks of the network."""
         for name, mask in masks.items():
             self.network[name].words = mask.grid.tensor(mask.words)
             self.network[name].live = mask.grid.tensor(mask.live)
 
     def _retrain(self, masks: Mapping[str, Masks]) -> None:
-        """Training with these masks, and the accuracy before it."""
+        """Train with the masks, and record the accuracy before."""
         self._apply(masks)
         self.before = accuracy(self.network, self.test)
         self._fit(self.job.recipe.epochs, self.job.generator(3))
@@ -265,7 +269,7 @@ class PruningRun:
 
     @property
     def cut(self) -> bool:
-        """Whether pruned blocks leave no path through the network: every output then is the same for all images."""
+        """Whether pruned blocks leave no path through the network, with the same output for all images."""
         live: Any = None  # channels of the layer before that depend on the image
         for layer in self.network.layers:
             weights = layer.effective != 0
@@ -275,7 +279,7 @@ class PruningRun:
         return not live.any()
 
     def row(self) -> dict[str, Any]:
-        """The numbers of this run, a line of `runs.csv`; accuracies on test images of the user's classes."""
+        """The numbers of the run, a line of `runs.csv`; accuracies on test images of the user's classes."""
         job = self.job
         epochs = 1 + job.iterations * job.epochs if job.method in HYBRID else job.recipe.epochs
         dense, dense_among = _dense_accuracy(job.network, job.classes, epochs, job.seed)

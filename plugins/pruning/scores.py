@@ -1,6 +1,6 @@
-"""How much a word or a block matters: the class-aware saliency of CRISP, norms, variance, Fisher information, chance.
+"""Importance of words and blocks: the class-aware saliency of CRISP, norms, variance, Fisher information, random.
 
-Scores are at least 0; what has the smallest is pruned first.
+Scores are at least 0; the smallest are pruned first.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from sparsemap.pieces.contracts.base import Array
 from .blocks import BlockGrid
 
 WORD_CRITERIA = ("saliency", "saliency-all", "l1", "l2", "fisher", "random")
-"""Those that score single words; the score of a block is the sum of its words (and its square root for `l2`)."""
+"""Criteria with a score per word; the score of a block is the sum over its words (for `l2` the square root of the sum).
+"""
 CRITERIA = (*WORD_CRITERIA, "variance", "tensor-variance")
 NEEDS = {"saliency": "gradient", "saliency-all": "gradient", "fisher": "squared_gradient"}
-"""What a criterion needs beside the weights, a field of `Evidence`."""
+"""Field of `Evidence` required by a criterion beside the weights."""
 
 
 @attrs.frozen
 class Evidence:
-    """What is known of one layer; all arrays have the shape of its weights."""
+    """Weights and gradients of a layer; all arrays have the shape of the weights."""
 
     weights: Array
     gradient: Array | None = None
-    """dL/dW as mean over the samples of the user's classes, at the masked forward pass."""
+    """Mean dL/dW over the samples of the user's classes, at the masked forward pass."""
     squared_gradient: Array | None = None
-    """(dL/dW)^2 of single samples, as mean over the samples."""
+    """Mean of (dL/dW)^2 of single samples, over the samples."""
 
     def needed(self, criterion: str) -> Array:
         found = getattr(self, NEEDS[criterion])

@@ -1,4 +1,4 @@
-"""Trains the networks of `layers`: SGD with momentum or Adam, rates that fall along a cosine, masks with gradients."""
+"""Training of the networks in `layers`: SGD with momentum or Adam, cosine learning rates, masks with gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .scores import Evidence
 
 OPTIMISERS = ("sgd", "adam")
 Words = dict[tuple[str, str], Array]
-"""Numbers by layer and by what they are: its weights, bias or factors."""
+"""Arrays by layer and kind: weights, bias or factors."""
 
 
 @attrs.frozen
@@ -29,14 +29,14 @@ class Images:
         return len(self.labels)
 
     def of(self, classes: Iterable[int], most: int | None = None) -> Images:
-        """Those of some classes, the first `most` of each."""
+        """Images of some classes, the first `most` of each."""
         places = [np.flatnonzero(self.labels == label)[:most] for label in classes]
         chosen = np.sort(np.concatenate(places))
         return Images(self.images[chosen], self.labels[chosen])
 
 
 def accuracy(network: TrainedNetwork, data: Images, among: Sequence[int] | None = None) -> float:
-    """The share of images whose largest logit, of all or `among` some classes, is that of their label."""
+    """Share of images with the largest logit at their label, over all classes or the classes `among`."""
     logits = network.logits(data.images)
     classes = np.arange(logits.shape[1]) if among is None else np.sort(among)
     return float((classes[logits[:, classes].argmax(axis=1)] == data.labels).mean())
@@ -49,12 +49,12 @@ class Optimiser:
     name: str = attrs.field(default="sgd", validator=attrs.validators.in_(OPTIMISERS))
     momentum: float = 0.9
     decay: float = 4e-5
-    """Of the weights, not of biases."""
+    """Decay of the weights, not of biases."""
     clip: float = math.inf
-    """The largest norm of all gradients of a step together."""
+    """Largest norm of all gradients of a step together."""
 
     def start(self) -> Callable[[Words, Words, float], None]:
-        """A function that changes arrays in place by their gradients and a learning rate; it remembers moments."""
+        """A function to update arrays in place by gradients and a learning rate; the function stores the moments."""
         first: Words = {}
         second: Words = {}
         steps = 0
@@ -90,11 +90,11 @@ def fit(
     pull: float = 0.0,
     penalty: Callable[[str, Array], Array] | None = None,
 ) -> None:
-    """Trains in place. The rate falls from `rate` to 0 along a cosine.
+    """Train in place. The rate falls from `rate` to 0 along a cosine.
 
     The forward pass sees the words of a layer's mask; the gradient reaches all words of kept blocks (straight-through
     estimator). `pull` drags the pruned words of kept blocks towards zero (SR-STE). `penalty` gives the gradient of a
-    penalty on `factors`, by layer; they are trained only with it.
+    penalty on `factors`, by layer; factors are trained only with a penalty.
     """
     change = optimiser.start()
     steps = epochs * math.ceil(len(data) / batch)
@@ -136,8 +136,8 @@ def evidence(
 ) -> dict[str, Evidence]:
     """Weights of some layers and the mean gradients over samples, at the masked forward pass.
 
-    `squared` adds the mean of the squared gradients of single samples, which takes a pass for each. `absolute` averages
-    the sizes of the gradients of batches instead; its result depends on the size of the batches.
+    `squared` adds the mean of the squared gradients of single samples, at a pass per sample. `absolute` averages the
+    magnitudes of the batch gradients instead; the result depends on the batch size.
     """
     names = list(names)
     sums = {name: np.zeros(network[name].weights.shape) for name in names}

@@ -1,5 +1,6 @@
-"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs; and
-the verbs that explain, compare and draw designs."""
+"""Reports of a design: loop nest as in the paper's Fig. 13, energies, cycles and files for other programs; and the
+verbs to explain, compare and draw designs.
+"""
 
 from __future__ import annotations
 
@@ -30,5 +31,5 @@ def register_exporters():
 
 @hookimpl
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
-    """The figure of a front."""
+    """Write the figure of a front."""
     return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()

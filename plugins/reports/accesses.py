@@ -1,4 +1,4 @@
-"""One tensor at one level: its tile, the loops that bring and reuse it, its accesses and their energy, in words."""
+"""A tensor at a level: its tile, the loops that bring and reuse it, its accesses and their energy, in words."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sparsemap.spec.units import format_bits, format_count, format_energy
 from .wording import loop_text
 
 WRITES = {"read": "read", "fill": "write", "update": "write"}
-"""Whose price each action has."""
+"""Action with the price of each access."""
 GONE = {1: "gated", 2: "skipped"}
 NEEDED = (
     *("cells", "dense_reads", "dense_fills", "dense_updates", "instances_active", "instances_used"),
     *("tile_words", "data_words_max", "energy_pj"),
 )
-"""What it reads of the detail of an evaluation."""
+"""Fields required in the detail of an evaluation."""
 
 
 @attrs.frozen
 class AccessRow:
-    """Accesses of one action in words of data, or of metadata in accesses, all instances together."""
+    """Accesses of an action: words of data, or metadata accesses, all instances together."""
 
     name: str
     count: float
@@ -48,9 +48,9 @@ class Accesses:
     level: Level
     tile_words: float
     stored_words: float
-    """At most, in the tile of one instance."""
+    """Most words stored in the tile of an instance."""
     instances: float
-    """Expected to have a tile."""
+    """Expected number of instances with a tile."""
     dense: Mapping[str, float]
     """Words by action, without compression and filters."""
     rows: tuple[AccessRow, ...]
@@ -58,13 +58,13 @@ class Accesses:
 
     @property
     def other_pj(self) -> float:
-        """Energy that is in none of the rows, such as that of a charge; 0 where that is rounding only."""
+        """Energy outside the rows, such as of a charge; 0 within rounding."""
         rest = self.energy_pj - sum(row.energy_pj for row in self.rows)
         return rest if abs(rest) > 1e-6 * self.energy_pj else 0.0
 
     @property
     def reuse(self) -> float | None:
-        """Words that go out for each word that comes in, without compression and filters; None where none comes in."""
+        """Words read per word filled, without compression and filters; None without fills."""
         came, went = self.dense["fill"], self.dense["read"]
         return went / came if came else None
 
@@ -78,8 +78,10 @@ class Accesses:
 
 
 def accesses_of(design: Design, detail: Any) -> dict[tuple[str, str], Accesses]:
-    """By the names of tensor and level, from the outermost level inwards, where the level keeps the tensor; empty if the
-    cost model gives no counts."""
+    """Accesses by the names of tensor and level, outermost level first, for stored tensors.
+
+    Empty if the cost model gives no counts.
+    """
     problem = design.problem
     return {
         (tensor.name, level.name): _counted(design, detail, t, level.index)
@@ -117,8 +119,10 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
 
 
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
-    """The counts of a tensor at a level, with its tile and what the loops outside do to it; `loops` and energy are those
-    of the design."""
+    """The counts of a tensor at a level, with its tile and the effect of the loops outside.
+
+    `loops` and `energy_pj` are of the design.
+    """
     tensor, level = found.tensor, found.level
     share = percent(found.energy_pj / energy_pj) if energy_pj else "-"
     extents = {dim: 1 for rank in tensor.ranks for dim, _ in rank}
@@ -150,7 +154,7 @@ def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> li
 
 
 def effect(loops: Sequence[Loop], tensor: Tensor, loop: Loop, level: int) -> str:
-    """What a loop outside a level does to the tile of a tensor there, in words; `loops` are all of the design."""
+    """The effect of a loop outside a level on a tensor's tile there, in words; `loops` are all loops of the design."""
     dims = {dim for rank in tensor.ranks for dim, _ in rank}
     if loop.dim in dims:
         return "every instance has another part" if loop.spatial else "brings the next tile"

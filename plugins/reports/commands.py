@@ -31,12 +31,12 @@ def explain_command(
 ) -> None:
     """Explain what limits a DESIGN, and what would help.
 
-    DESIGN is a TOML file or the folder of a search. Of the folder of a network or a study it tells for each
-    layer or cell what limits it and what would help most.
+    DESIGN is a TOML file or the folder of a search. For the folder of a network or a study, the report has the limit
+    and the most helpful free resource of each layer or cell.
 
-    QUANTITY is edp (which is the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. It
-    tells what limits the design and what does next, and evaluates the design with one thing free: the bandwidth
-    or the capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
+    QUANTITY is edp (the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. The report has the
+    limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the
+    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
     """
     from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
@@ -62,13 +62,13 @@ def explain_command(
 @plugin_dirs
 @json_option
 def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """Tell what differs between two designs, A and B, and what each difference costs.
+    """List the differences between two designs, A and B, and the cost of each difference.
 
-    Of two folders of a network it tells which is better, by how much, and which layers decide; of two studies,
-    cell by cell.
+    For two folders of a network, the report names the better, the ratio, and the decisive layers; for two studies, cell
+    by cell.
 
-    Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the
-    formats of each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
+    Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
+    each tensor and the mechanism of each place change individually: alone, and in turn until A is B.
     """
     from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
@@ -96,7 +96,7 @@ FIGURES = (
     "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "loopnest", "roofline", "pareto", "space",
 )  # fmt: skip
 KIND_OF = {"timeline": "network", "ratios": "study"}
-"""Figures of many designs alone, and of what."""
+"""Figures of many designs only, with the kind of folder."""
 
 
 @click.command("plot")
@@ -116,9 +116,9 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 def plot_command(result: str, kind: str, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT as a figure for a paper.
 
-    RESULT is a design file or the folder of a search; the figure is one column wide. Of the folder of a network
-    or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each cell; ratios are
-    what a study compares, with their means and intervals.
+    RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
+    study, energy and cycles have a bar for each layer, or for the best seed of each cell; ratios show a study's
+    comparisons, with means and intervals.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -156,10 +156,10 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
 @reference_option
 @plugin_dirs
 def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write a page about RESULTS, one HTML file.
+    """Write a page about RESULTS, as an HTML file.
 
-    A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders
-    are put side by side, and the page says which is best.
+    A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
+    compared side by side, and the page names the best.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text

@@ -1,4 +1,4 @@
-"""`sparsemap explain`: why a number of a design is what it is, what limits it, and what it would be with one thing free."""
+"""`sparsemap explain`: the composition of a design's number, its limits, and the effect of free resources."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .wording import chip_text, wrapped
 
 MORE = ("metadata", "charge")
 OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}
-"""What is made free for each total."""
+"""Kinds of free resources for each total."""
 LARGEST = 3
-"""Accesses that `explain DESIGN energy` explains."""
+"""Number of accesses explained by `explain DESIGN energy`."""
 SAME = 1e-9
 
 
@@ -46,8 +46,10 @@ class Explanation:
 def explain(
     base: Base, quantity: str = "edp", budget: int = 0, space: str = defaults.SPACE, seed: int = 0
 ) -> Explanation:
-    """Explains `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names. With a
-    `budget` so many designs are searched besides from this one, with nothing and with each one thing free."""
+    """Explain `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names.
+
+    With a `budget`, also search as many designs from this design, with nothing free and with each resource free.
+    """
     problem, outcome = base.design.problem, base.outcome
     levels, tensors = [level.name for level in problem.levels], [tensor.name for tensor in problem.tensors]
     if quantity in OF:
@@ -70,7 +72,7 @@ def explain(
 
 
 def limits(base: Base) -> list[DesignOutcome]:
-    """The design, then with what limits it unlimited, and so on, down to the compute units."""
+    """The design, then with its limiting bandwidth unlimited, and so on, down to the compute units."""
     found, free = [base.outcome], list[Level]()
     while found[-1].limit:
         rows = found[-1].breakdown.rows
@@ -113,7 +115,7 @@ def _extra(searched: dict[str, float | None], name: str) -> dict[str, Any]:
 
 
 def _searched(cases: dict[str, DesignOutcome], budget: int, space: str, seed: int) -> dict[str, float | None]:
-    """EDP of the best of so many designs on the hardware of each case; searches start from the design."""
+    """Best EDP of a search with `budget` designs on the hardware of each case, started from the design."""
 
     def best(case: DesignOutcome) -> float | None:
         own = case.design.problem
@@ -126,7 +128,7 @@ def _searched(cases: dict[str, DesignOutcome], budget: int, space: str, seed: in
 
 
 def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
-    """What the EDP is made of, what limits the cycles, where the energy goes, what is in use."""
+    """Factors of the EDP, limit of the cycles, largest energies, and units and memory in use."""
     problem, detail = outcome.design.problem, outcome.detail
     lines = [styled(problem.title, "strong")]
     if not outcome.valid:
@@ -162,7 +164,7 @@ def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
 
 
 def _cycles(outcome: DesignOutcome) -> list[str]:
-    """Computes and units, and the cycles that each level needs with its bandwidth."""
+    """Computes and units, and the cycles of each level at its bandwidth."""
     problem, lines = outcome.design.problem, []
     if outcome.computes is not None and outcome.units is not None:
         done, gated, skipped = map(format_count, outcome.computes)
@@ -178,7 +180,7 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
 
 
 def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | None] | None = None) -> list[str]:
-    """A row for each thing that would make a difference if it were free, the largest first; then what makes none."""
+    """A row for each free resource with an effect, largest effect first; then the resources without an effect."""
     outcome, searched = base.outcome, searched or {}
     alone = [x for x in found if x.where != ALL]
     found = [x for x in found if x in alone or all(_differs(x.outcome, y.outcome) for y in alone if y.kind == x.kind)]
@@ -213,7 +215,7 @@ def _cells(name: str, one: DesignOutcome, base: DesignOutcome, searched: float |
 
 
 def _joined(blocks: Sequence[list[str]]) -> list[str]:
-    """Blocks of lines with an empty line between them."""
+    """Blocks of lines separated by empty lines."""
     lines: list[str] = []
     for block in blocks:
         lines += ["", *block] if lines else block

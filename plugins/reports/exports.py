@@ -1,5 +1,4 @@
-"""A design for other programs: its energies as CSV, everything as JSON, the design alone as TOML; and what its loop orders
-matter, as text."""
+"""A design for other programs: energies as CSV, all data as JSON, the design alone as TOML, loop orders as text."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
 ORDERS_SHOWN = 12
-"""Classes of orders in the text; `--json` has all."""
+"""Most classes of orders in the text; `--json` has all."""
 
 
 class EnergyTable(Exporter):
-    """One line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
+    """A line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
 
     type_name: ClassVar[str] = "csv"
     file_name: ClassVar[str] = "energy.csv"
@@ -53,7 +52,7 @@ class JsonReport(Exporter):
 
 
 class DesignTable(Exporter):
-    """The design file, which `sparsemap show` and `sparsemap show` read."""
+    """The design file, an input of `sparsemap show`."""
 
     type_name: ClassVar[str] = "toml"
     file_name: ClassVar[str] = "design.toml"
@@ -63,9 +62,10 @@ class DesignTable(Exporter):
 
 
 class OrdersText(Exporter):
-    """Loop orders of a design that cost the same: with one order at all levels, and with one level's changed.
+    """Loop orders of a design with equal cost: with the same order at all levels, and with the order of a level
+    changed.
 
-    Of more than 5,040 orders as many random ones are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
+    Above 5,040 orders, 5,040 random orders are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
     """
 
     type_name: ClassVar[str] = "orders"
@@ -85,7 +85,7 @@ class OrdersText(Exporter):
         return "\n".join(body) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        """Scores are over that of the design itself."""
+        """Classes of orders; scores are over the score of the design itself."""
         design, own = result.found.design.batch, result.found.score
         loops = design.columns["bounds"][:, :, 0] > 1
         rows, groups = list[dict[str, Any]](), list[dict[str, Any]]()

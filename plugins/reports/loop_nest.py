@@ -5,7 +5,7 @@
         par-for n3 in [0, 4)                                   4 of 16 PEB
 
 A loop is named after its dimension and its mapping level, so `n3` belongs to the third mapping level. Loops of bound 1
-are left out. A group of spatial loops says how many of the instances below it are in use.
+are left out. A group of spatial loops has a note with the instances in use below.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class NestLevel:
 
     name: str
     room: str
-    """What it holds at most, `room`."""
+    """Memory in use by the text of `room`."""
     filters: str | None
-    """What it skips and gates, `mechanism_text`; None where it has no place for that, or the design says nothing of it."""
+    """Skips and gates, `mechanism_text`; None for a level without a place, or a design without mechanisms."""
     loops: tuple[Loop, ...]
 
 
 def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
-    """The levels from the outermost inwards, then the compute units; without loops where the design has none."""
+    """The levels from the outermost inwards, then the compute units; without loops if the design has none."""
     problem, columns = design.problem, design.batch.columns.keys()
     places = problem.places if "mechanisms" in columns else ()
     filters = {place.storage: mechanism_text(design.mechanism(place), place, problem) for place in places}
@@ -77,7 +77,9 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
 
 
 def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
-    """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
+    """The text of a design; `detail` of its evaluation gives the contents of levels, if the cost model reports
+    contents.
+    """
     problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
     step = 2 if 2 * sum(len(box.loops) for box in levels) + 42 <= width else 1
     lines, depth = list[str](), 0
@@ -126,7 +128,7 @@ def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str
 
 
 def room(spec: Level, detail: Detail) -> str:
-    """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
+    """`96 of 128 KB, 75 %`: the most bits held by an instance at a time, against its capacity."""
     if spec.capacity_bits is None:
         return ""
     if detail.data_words_max is None:
@@ -140,7 +142,7 @@ def room(spec: Level, detail: Detail) -> str:
 
 
 def held(spec: Level, detail: Detail) -> list[float]:
-    """The most bits of each tensor in one instance, and then of all metadata if they share its capacity."""
+    """The most bits of each tensor in an instance, then of all metadata if the capacity is shared."""
     bits = [float(words) * spec.word_bits for words in np.asarray(detail.data_words_max)[:, spec.index, 0]]
     if spec.shared_capacity and detail.metadata_bits_max is not None:
         bits.append(float(detail.metadata_bits_max[spec.index, 0]))
@@ -148,7 +150,7 @@ def held(spec: Level, detail: Detail) -> list[float]:
 
 
 def _formats(design: Design, width: int) -> list[str]:
-    """The formats of every tensor, outer to inner rank, and what the short names mean."""
+    """The formats of every tensor, outer to inner rank, and a legend of the short names."""
     _, by_tensor, legend = formats_of(design)
     lines, label = [styled("formats, outer to inner", "strong")], max(map(len, by_tensor), default=0)
     for name, words in by_tensor.items():

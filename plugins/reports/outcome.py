@@ -1,4 +1,4 @@
-"""What a cost model says of one design, gathered once for every text, figure and page about it."""
+"""Evaluation of a design by a cost model, shared by all texts, figures and pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DesignOutcome:
     design: Design
     energy_pj: float
     cycles: float
-    """Both infinite where the design is not valid."""
+    """Energy and cycles are infinite for an invalid design."""
     reasons: tuple[str, ...]
     detail: Detail
 
@@ -33,12 +33,12 @@ class DesignOutcome:
 
     @property
     def edp(self) -> float:
-        """pJ * cycles."""
+        """EDP in pJ * cycles."""
         return self.energy_pj * self.cycles
 
     @cached_property
     def costs(self) -> dict[str, float]:
-        """All costs by name, those that follow from the chip among them, such as `seconds` and `edp_js`."""
+        """All costs by name, including costs derived from the chip, such as `seconds` and `edp_js`."""
         return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.design.problem.chip).floats()
 
     @property
@@ -56,7 +56,7 @@ class DesignOutcome:
 
     @cached_property
     def accesses(self) -> dict[tuple[str, str], Accesses]:
-        """By the names of tensor and level (`accesses_of`)."""
+        """Accesses by the names of tensor and level (`accesses_of`)."""
         return accesses_of(self.design, self.detail)
 
     @property
@@ -67,7 +67,7 @@ class DesignOutcome:
 
     @property
     def computes(self) -> tuple[float, float, float] | None:
-        """Those carried out, gated and skipped."""
+        """Computes carried out, gated and skipped."""
         done, gated, skipped = self.detail.computes, self.detail.gated_computes, self.detail.skipped_computes
         if done is None or gated is None or skipped is None:
             return None
@@ -75,16 +75,16 @@ class DesignOutcome:
 
     @property
     def limit(self) -> str:
-        """What limits the cycles, `Breakdown.limit`."""
+        """Limit of the cycles, `Breakdown.limit`."""
         return self.breakdown.limit
 
     @property
     def column(self) -> str:
-        """What a column "limited by" has: the limit, or why the design is not valid."""
+        """Text in a column "limited by": the limit, or the reasons of an invalid design."""
         return self.limit.removeprefix("the ") if self.valid else self.fault
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; None where the design is not valid."""
+        """Plain data; None in place of numbers of an invalid design."""
         numbers = {"edp": self.edp, "energy_pj": self.energy_pj, "cycles": self.cycles}
         found: dict[str, Any] = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
         found["costs"] = {key: value for key, value in self.costs.items() if math.isfinite(value)} if self.valid else {}

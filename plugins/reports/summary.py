@@ -1,4 +1,4 @@
-"""The whole outcome of a search for its reader: numbers, what bounds them, the design, energies, rejected designs."""
+"""The outcome of a search for a reader: numbers and bounds, the design, energies, rejected designs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SummaryText(Exporter):
 
 
 def problem_lines(problem: Problem) -> list[str]:
-    """Workload and hardware, sizes, densities, and what was padded."""
+    """Workload and hardware, sizes, densities, and padded sizes."""
     statement = [einsum_text(problem.tensors).replace(" += ", " = ")] if problem.tensors else []
     rows = [f"{label:7}  {text}" for label, text in problem_texts(problem).items() if text]
     return [styled(problem.title, "strong"), *statement, *map(_labelled, rows)]
@@ -89,7 +89,7 @@ def _labelled(line: str) -> str:
 
 
 def reject_lines(result: Result) -> list[str]:
-    """The share of designs that each reason rejected, most frequent first."""
+    """The share of designs rejected by each reason, most frequent first."""
     rows = [[name, percent(count / max(result.proposed, 1))] for name, count in result.rejects.items()]
     more = len(rows) - REASONS_SHOWN
     lines = [styled(f"rejected designs by reason, of {result.proposed:,}; a design may have several", "strong")]

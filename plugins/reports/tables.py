@@ -1,4 +1,4 @@
-"""Tables of results, for texts and pages alike: cells that know the value of the number that they print."""
+"""Tables of results, for texts and pages alike, with the values of all printed numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wording import CHIP_COSTS
 
 @attrs.frozen
 class PrintedNumber:
-    """A number as printed, with its value; `of` is its place in the file that it is from, such as `levels.0.cycles`."""
+    """A number as printed, with its value; `of` is its place in the source file, such as `levels.0.cycles`."""
 
     value: float
     text: str
@@ -25,7 +25,7 @@ class PrintedNumber:
 
 @attrs.frozen
 class PageLink:
-    """A text that leads to a section of the page."""
+    """A text with a link to a section of the page."""
 
     text: str
     anchor: str
@@ -40,28 +40,30 @@ class PageTable:
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     tips: Sequence[str] = ()
-    """A text per row, where there is more to tell."""
+    """Optional tooltip per row."""
 
     @property
     def numeric(self) -> list[bool]:
-        """Whether a column has numbers."""
+        """By column, whether it has numbers."""
         return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
 
     def in_one_unit(self) -> PageTable:
-        """The table with the amounts of each column in the unit of its largest, where they are not too far apart for it."""
+        """The table with each column in the unit of its largest amount, unless the amounts are too far apart."""
         from .page.one_unit import in_one_unit
 
         columns = [in_one_unit([row[i] for row in self.rows]) for i in range(len(self.head))]
         return attrs.evolve(self, rows=list(zip(*columns, strict=True))) if self.rows else self
 
     def without_places(self) -> PageTable:
-        """The table with numbers that stand in no file, or in another one than the page is about."""
+        """The table without places of its numbers, for numbers in no file or in a file other than the page's."""
         rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
         return attrs.evolve(self, rows=rows)
 
     def lines(self, untold: Iterable[str] = (), align: str = "", **how: Any) -> list[str]:
-        """The rows as text, numbers to the right (or as `align` says), without the `untold` heads; `how` are the other
-        arguments of `output.table`."""
+        """The rows as text, numbers to the right (or by `align`), without the `untold` heads.
+
+        `how` are further arguments of `output.table`.
+        """
         from sparsemap.cli import output
 
         head = ["" if name in untold else name for name in self.head]
@@ -81,14 +83,14 @@ HOW: Mapping[str, Callable[[float], str]] = {
     "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
     **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
 }  # fmt: skip
-"""How the numbers of results are told."""
+"""Text functions for the numbers of results."""
 
 
 def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:
-    """A dash where there is none."""
+    """A printed number, or a dash without a finite value."""
     return "-" if value is None or not math.isfinite(value) else PrintedNumber(float(value), how(value), of)
 
 
 def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
-    """Numbers of a result; `of` is where its table is, such as `front.2.`, None if it is in no file."""
+    """Numbers of a result; `of` is the place of its table, such as `front.2.`, or None for numbers in no file."""
     return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]

@@ -1,4 +1,4 @@
-"""How designs are put into words: loops, short names of formats, mechanisms as in Fig. 13, the einsum of a workload."""
+"""Designs in words: loops, short names of formats, mechanisms as in Fig. 13, the einsum of a workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HARD_BLANK = "\N{NO-BREAK SPACE}"
 
 
 def loop_name(loop: Loop) -> str:
-    """`n3`, or `n2.3` for a dimension called n2: the mapping levels are counted from 1, the outermost."""
+    """`n3`, or `n2.3` for a dimension called n2; mapping levels count from 1, the outermost."""
     return f"{loop.dim}.{loop.group + 1}" if loop.dim[-1].isdigit() else f"{loop.dim}{loop.group + 1}"
 
 
@@ -28,7 +28,7 @@ def loop_text(loop: Loop) -> str:
 
 
 def symbols(formats: Sequence[Format]) -> dict[str, str]:
-    """A short name by format name: its `symbol`, or else its initials, with more letters where two formats share them."""
+    """Short name by format name: its `symbol`, else its initials, with more letters if two formats share initials."""
     found: dict[str, str] = {}
     for fmt in formats:
         if fmt.name in found:
@@ -43,8 +43,7 @@ def symbols(formats: Sequence[Format]) -> dict[str, str]:
 
 
 def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str = "") -> list[str]:
-    """`["OP(m2)", "B(k4*n1)"]`, outer to inner, and the level that decodes; nothing more of ranks of which none is
-    compressed."""
+    """`["OP(m2)", "B(k4*n1)"]`, outer to inner, and the decoding level; a single word if no rank is compressed."""
     if not any(rank.format.compressed for rank in ranks):
         return ["uncompressed"]
     words = [f"{short[rank.format.name]}({'*'.join(map(loop_name, rank.loops))})" for rank in ranks]
@@ -52,7 +51,7 @@ def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str =
 
 
 def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], list[str]]:
-    """Short names by format name, `format_words` by tensor, and of the short names among them what they mean."""
+    """Short names by format name, `format_words` by tensor, and a legend of the short names in use."""
     problem = design.problem
     known: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
     short = symbols(known)
@@ -66,7 +65,7 @@ def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], li
 
 
 def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
-    """`Skip Q <- P`, `Gate P <-> Q`; several targets with commas between; "" where nothing is filtered."""
+    """`Skip Q <- P`, `Gate P <-> Q`; several targets separated by commas; "" without a filter."""
     names, parts = [tensor.name for tensor in problem.tensors], []
     filters = problem.filters(mechanism, place)
     rules = [(rule.action, names[target], "+".join(names[t] for t in leaders)) for rule, target, leaders in filters]
@@ -82,7 +81,7 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
 
 
 def named_mechanisms(design: Design) -> list[str]:
-    """`PEB skip-all-16-ahead`: places whose mechanism has a name that says more than what it filters."""
+    """`PEB skip-all-16-ahead`: places with a mechanism name more specific than its filters."""
     problem, found = design.problem, []
     letters = {letter for tensor in problem.tensors for letter in tensor.name.lower()}
     for place in problem.places if "mechanisms" in design.batch.columns else ():
@@ -94,8 +93,10 @@ def named_mechanisms(design: Design) -> list[str]:
 
 
 def own_pieces(design: Design) -> list[list[str]]:
-    """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them; those that a
-    space has made are the space's."""
+    """Candidate formats and mechanisms that are not built in, with their uses in the design.
+
+    Pieces made by a space belong to the space.
+    """
     problem, chosen, known = design.problem, design.chosen, design.problem.registry
 
     def own(kind: str, name: str) -> bool:
@@ -111,7 +112,7 @@ def own_pieces(design: Design) -> list[list[str]]:
 
 
 USUAL = ("skip", "gate", "by", "both", "all", "and")
-"""Words in names of mechanisms that say nothing which the rules do not."""
+"""Words in names of mechanisms that add nothing to the rules."""
 
 
 def einsum_text(tensors: Sequence[Tensor]) -> str:
@@ -122,7 +123,7 @@ def einsum_text(tensors: Sequence[Tensor]) -> str:
 
 
 def problem_texts(problem: Problem) -> dict[str, str]:
-    """The sizes of the dimensions, the densities of the tensors, and what was padded."""
+    """The sizes of the dimensions, the densities of the tensors, and the padded sizes."""
     densities = {x.name: x.density.occupancy(x.shape(problem.sizes)).density for x in problem.tensors}
     return {
         "sizes": ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items()),
@@ -132,7 +133,7 @@ def problem_texts(problem: Problem) -> dict[str, str]:
 
 
 def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:
-    """Words after a start, in further lines below it where they are wider; a word may have blanks in it."""
+    """Words after a start, continued on aligned lines below; a word may contain blanks."""
     text, below = between.join(word.replace(" ", HARD_BLANK) for word in words), " " * len(start)
     whole: Any = {"break_long_words": False, "break_on_hyphens": False}
     lines = textwrap.wrap(text, width, initial_indent=start, subsequent_indent=below, **whole)
@@ -152,9 +153,9 @@ def area_text(mm2: float) -> str:
 
 
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
-"""Costs that follow from the chip, and how they are printed."""
+"""Costs derived from the chip, with their text functions."""
 
 
 def chip_text(costs: Mapping[str, float]) -> str:
-    """`10.4 us, 25 W, 52.1 mm2`: what follows from the chip; "" where nothing does."""
+    """`10.4 us, 25 W, 52.1 mm2`: costs derived from the chip; "" if none."""
     return ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))

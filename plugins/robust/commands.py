@@ -28,8 +28,8 @@ def sweep(
 ) -> None:
     """Evaluate designs over densities of a tensor.
 
-    All other densities stay, but those that follow from it, such as the output's. The best design at each density is
-    marked; where one is invalid, the reason is named.
+    Other densities stay fixed, except derived densities such as the output's. The best design at each density is
+    marked; an invalid design is listed with the reason.
     """
     from sparsemap.cli import output
     from sparsemap.pieces.loading import load
@@ -65,7 +65,7 @@ def sweep(
 
 
 def labels_of(files: list[str]) -> dict[str, str]:
-    """What to call each file: its folder if it is the design of a search, else itself without ending, if that is clear."""
+    """Label of each file: the folder for a search's design, else the name without suffix; the path if ambiguous."""
     short = {file: Path(file).parent.name if Path(file).name == "design.toml" else Path(file).stem for file in files}
     counts = Counter(short.values())
     return {file: name if name and counts[name] == 1 else file for file, name in short.items()}

@@ -1,4 +1,4 @@
-"""A density that is known as a range only, such as that of activations, which changes with every input."""
+"""A density known only as a range, such as for activations, which change with every input."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sparsemap import DensityModel, Occupancy, SpecError
 from sparsemap.inner.arrays import dot
 
 POINTS = 5
-"""Densities of a range that names none."""
+"""Default number of densities in a range."""
 Weights = Literal["inverse", "equal", "probability"] | tuple[float, ...]
 
 share = [attrs.validators.gt(0), attrs.validators.le(1)]
 
 
 def check_weights(weights: Sequence[float], count: int, what: str) -> None:
-    """ValueError unless there are `count` weights, none negative, not all zero."""
+    """Raise ValueError unless there are `count` weights, none negative, not all zero."""
     if len(weights) != count:
         raise ValueError(f"has {len(weights)} weights, expected {count}, one per {what}")
     if min(weights) < 0 or not 0 < sum(weights) < math.inf:
@@ -52,9 +52,10 @@ def _histogram(instance: Range, attribute: attrs.Attribute, histogram: tuple[flo
 
 @attrs.frozen(kw_only=True)
 class Range(DensityModel):
-    """A share of nonzeros between `low` and `high`: designs are searched for several of these (objective `robust`).
+    """A share of nonzeros between `low` and `high`; the objective `robust` searches designs for several densities in
+    between.
 
-    Where one density is meant, as under an objective that is not robust, it is the `nominal` one.
+    A non-robust objective uses the single `nominal` density.
     """
 
     type_name: ClassVar[str] = "range"
@@ -62,23 +63,25 @@ class Range(DensityModel):
     low: float = attrs.field(validator=share)
     """The least share of nonzeros."""
     high: float = attrs.field(validator=[*share, _high])
-    """The largest."""
+    """The largest share of nonzeros."""
     points: tuple[float, ...] = attrs.field(default=(), validator=_points)
-    """The densities that designs are evaluated at; absent: five, evenly from `high` to `low`."""
+    """Densities for the evaluation of designs; absent: five, evenly from `high` to `low`."""
     weights: Weights = attrs.field(default="inverse", validator=_weights)
-    """What each point counts: "inverse", 1 / density; "equal"; "probability", the chance that the density is nearer to
-    it than to another point; or a list of numbers."""
+    """Weight of each point: "inverse", 1 / density; "equal"; "probability", the chance of a density nearer to the point
+    than to the others; or a list of numbers.
+    """
     histogram: tuple[float, ...] = attrs.field(default=(), validator=_histogram)
-    """How often densities fall into bins of equal width from `low` to `high`; absent: equally often. For "probability"."""
+    """Frequencies of densities in bins of equal width from `low` to `high`; absent: uniform. For "probability"."""
     nominal_: float | None = attrs.field(default=None, alias="nominal", validator=attrs.validators.optional(share))
-    """The density of the numbers called `energy_pj` and `cycles`; absent: the one to be expected, which is the mean of the
-    points, each as probable as `histogram` says."""
+    """Density for the numbers `energy_pj` and `cycles`; absent: the expected density, the mean of the points with the
+    probabilities of `histogram`.
+    """
     model: str | DensityModel = "uniform"
-    """How the nonzeros are distributed: the type of a density model with a key `density`, or its table without that key."""
+    """Distribution of the nonzeros: the type of a density model with a key `density`, or its table without that key."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
-        """With the model as the table of a piece, which needs a density until `at` sets one."""
+        """The table with the model as a piece's table; a density of 1 stands in until `at` sets the density."""
         if not isinstance(table, Mapping):
             return table
         model = table.get("model", "uniform")
@@ -88,13 +91,13 @@ class Range(DensityModel):
 
     @property
     def densities(self) -> tuple[float, ...]:
-        """The points, as given or by default."""
+        """The points, explicit or by default."""
         evenly = np.linspace(self.high, self.low, POINTS)
         return self.points or tuple(float(f"{density:.6g}") for density in evenly)
 
     @property
     def expected(self) -> float:
-        """The density that `nominal` says, or is to be expected."""
+        """The `nominal` density, or the expected density."""
         return dot(np.array(self.probabilities()), np.array(self.densities)) if self.nominal_ is None else self.nominal_
 
     @property
@@ -105,7 +108,7 @@ class Range(DensityModel):
         return self.nominal.occupancy(shape)
 
     def at(self, density: float) -> DensityModel:
-        """The same pattern with one density."""
+        """The same pattern at a single density."""
         if isinstance(self.model, str):
             text = f"the name '{self.model}' means something in a registry only; give the object"
             raise SpecError.at("", "model", text)
@@ -124,7 +127,7 @@ class Range(DensityModel):
                 return weights
 
     def probabilities(self) -> tuple[float, ...]:
-        """Per point, the chance that the density is nearer to it than to another; they add up to 1."""
+        """Per point, the chance of a density nearer to the point than to the others; the chances add up to 1."""
         order = np.argsort(self.densities)
         ascending = np.array(self.densities)[order]
         between = (ascending[1:] + ascending[:-1]) / 2

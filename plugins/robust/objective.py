@@ -1,7 +1,7 @@
-"""The objective of designs that hold over a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
+"""Objective of designs for a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
 
-A design is evaluated in *scenarios*: every tensor with a density `range` at each of its points, in all combinations. Its
-score is the weighted sum of its scores there, which the weights 1 / density make that of the paper, or another `reduce`.
+A design is evaluated in *scenarios*: every tensor with a density `range` at each of its points, in all combinations.
+The score is the weighted sum of the scenario scores, with the weights 1 / density as in the paper, or another `reduce`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sparsemap.problem.scenarios import Scenario
 from .density import Range, Weights, check_weights
 
 MOST = 25
-"""Scenarios of a problem: each costs as much as a search without any."""
+"""Most scenarios of a problem; each costs as much as a whole search without scenarios."""
 
 
 def _single(instance: Robust, attribute: attrs.Attribute, objective: Objective) -> None:
@@ -44,29 +44,33 @@ def _positive(instance: Robust, attribute: attrs.Attribute, references: tuple[fl
 
 @attrs.frozen(kw_only=True)
 class Robust(Objective):
-    """One score over all densities that the ranges of a workload name.
+    """A single score over all densities in the ranges of a workload.
 
-    Without a range it is that of `objective`. The result's energy and cycles are those at the nominal densities.
+    Without a range, the score of `objective`. Energy and cycles of the result are at the nominal densities.
     """
 
     type_name: ClassVar[str] = "robust"
 
     objective: Objective = attrs.field(validator=_single)
-    """What is scored in each scenario: a name, a table or an expression."""
+    """Objective of each scenario: a name, a table or an expression."""
     reduce: Literal["sum", "geomean", "max", "regret"] = "sum"
-    """How the scenarios' scores become one: the weighted sum, the weighted geometric mean, the largest weighted score, or
-    the largest ratio of a score to its reference (`references`)."""
+    """Combination of the scenario scores: the weighted sum, the weighted geometric mean, the largest weighted score, or
+    the largest ratio of a score to its reference (`references`).
+    """
     weights: Weights | None = None
-    """In place of the ranges' own: a rule, or a list of numbers, one per scenario."""
+    """Weights instead of the ranges' own: a rule, or a list of numbers, one per scenario."""
     fit: Literal["all", "dense", "nominal"] = "all"
-    """Where a design has to be valid: at all points; dense too, so that any input fits; or at the nominal densities, and
-    then points that it does not fit are left out of its score."""
+    """Where a design must be valid: at all points; at density 1 too, so that any input fits; or at the nominal
+    densities, with invalid points left out of the score.
+    """
     references: tuple[float, ...] = attrs.field(default=(), validator=_positive)
-    """For "regret": one score per scenario, such as that of the design searched for it alone; absent: the proven bounds."""
+    """For "regret": a score per scenario, such as of a design searched for the scenario alone; absent: the proven
+    bounds.
+    """
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, str] | None:
-        """The objective to be robust in."""
+        """The scenario objective from the text after `robust:`."""
         return {"objective": text} if text else None
 
     @property
@@ -83,11 +87,13 @@ class Robust(Objective):
 
     @property
     def monotone(self) -> bool:
-        """A design that becomes better may fit one scenario more, which `fit = "nominal"` then counts."""
+        """Whether better costs never worsen the score; false for `fit = "nominal"`, where a design may fit a further
+        scenario.
+        """
         return self.objective.monotone and self.fit != "nominal"
 
     def of(self, problem: Problem) -> Objective:
-        """With the scenarios of the problem, their weights and references."""
+        """The objective with the scenarios of the problem, their weights and references."""
         ranges = {t.name: t.density for t in problem.tensors if isinstance(t.density, Range)}
         if not ranges:
             return self.objective
@@ -97,11 +103,11 @@ class Robust(Objective):
         return RobustlyScored(**known, variants=scenarios, shares=weights, over=self._over(scenarios))
 
     def score(self, evaluation: Evaluation) -> Array:
-        """The score of the objective; that over scenarios is of what `of` returns."""
+        """The score of the inner objective; scores over scenarios come from the result of `of`."""
         return self.objective.score(evaluation)
 
     def _scenarios(self, problem: Problem, ranges: Mapping[str, Range]) -> dict[str, Scenario]:
-        """By name, such as "P=0.1,Q=0.5"; first that in which all are dense, if designs must fit it."""
+        """Scenarios by name, such as "P=0.1,Q=0.5"; the dense scenario comes first if designs must fit it."""
         densities = list(product(*(one.densities for one in ranges.values())))
         if len(densities) > MOST:
             counts = " * ".join(f"{len(one.densities)} of {name}" for name, one in ranges.items())
@@ -133,7 +139,7 @@ class Robust(Objective):
         return found
 
     def _over(self, scenarios: Mapping[str, Scenario]) -> Array | None:
-        """(scenarios,) what the scores are divided by for the regret."""
+        """(scenarios,) divisors of the scores for the regret."""
         if self.reduce != "regret":
             return None
         if self.references:
@@ -147,7 +153,7 @@ class Robust(Objective):
 
 @attrs.frozen(kw_only=True, eq=False)
 class RobustlyScored(Robust):
-    """`Robust` for one problem."""
+    """`Robust` for a problem."""
 
     variants: Mapping[str, Scenario]
     shares: Array
@@ -167,7 +173,7 @@ class RobustlyScored(Robust):
         return self.objective.score(evaluation)
 
     def score(self, evaluation: Evaluation) -> Array:
-        """(B,) the scores of the scenarios as one; those that a design does not fit are left out."""
+        """(B,) the combined scores of the scenarios, without scenarios in which a design is invalid."""
         counted = np.flatnonzero(self.shares > 0)
         found = [evaluation.scenarios[name] for name in self.variants]
         scores = np.array([self.objective.score(found[i]) for i in counted])

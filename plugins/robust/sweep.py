@@ -1,4 +1,4 @@
-"""Given designs over the density of one tensor: what each is worth where, and where it does not fit."""
+"""Scores of given designs over the density of a tensor, and the densities with an invalid design."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 
 MOST = 200
-"""Densities of a sweep."""
+"""Most densities of a sweep."""
 NO_SCORE = "no-score"
 
 
 @attrs.frozen
 class SweepPoint:
-    """One design at one density."""
+    """A design at a density."""
 
     density: float
     score: float
-    """Infinity where the design is invalid."""
+    """Score; infinity for an invalid design."""
     energy_pj: float
     cycles: float
     reasons: tuple[str, ...] = ()
     text: str = ""
-    """What the design lacks, in the units of the resource."""
+    """Exceeded resource of an invalid design, in the resource's units."""
 
     @property
     def valid(self) -> bool:
@@ -46,8 +46,11 @@ class SweepPoint:
 
 
 def densities_of(text: str) -> tuple[float, ...]:
-    """The densities that a text lists, `1,0.5,0.1`, or steps through, `1:0.05:0.1`: from 1 to 0.05 in steps of 0.1; the
-    last one is always among them. ValueError if it does not."""
+    """Densities of a list, `1,0.5,0.1`, or of steps, `1:0.05:0.1`: from 1 to 0.05 in steps of 0.1, the last always
+    included.
+
+    ValueError for any other text.
+    """
     form = "expected densities above 0, up to 1, as FIRST:LAST:STEP or with commas between them"
     try:
         given = [float(part) for part in text.replace(":", ",").split(",")]
@@ -76,8 +79,10 @@ def densities_of(text: str) -> tuple[float, ...]:
 def swept(
     design: Design, tensor: str, densities: Sequence[float], objective: Objective, file: str = ""
 ) -> tuple[SweepPoint, ...]:
-    """The design at every density of a tensor, named as in the workload or by its role; what follows from the density, such
-    as that of the output, is computed again. `SpecError` if there is no such tensor, or if its pattern has one density only.
+    """The design at every density of a tensor, named as in the workload or by its role; derived densities are
+    recomputed.
+
+    `SpecError` if the tensor does not exist, or if its pattern allows a single density only.
     """
     problem = design.problem
     found = problem.tensors[problem.tensor(tensor, file, "--tensor")]
@@ -99,7 +104,7 @@ def swept(
 
 
 def over_best(sweeps: Mapping[str, Sequence[SweepPoint]]) -> dict[str, float]:
-    """By design, the geometric mean of its scores over the best given design's, where it is valid; NaN if nowhere."""
+    """By design, the geometric mean of score over best score, where the design is valid; NaN if nowhere."""
     best = [min(point.score for point in same) for same in zip(*sweeps.values(), strict=True)]
     found = {}
     for name, points in sweeps.items():
@@ -129,7 +134,7 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
 
 
 def _notes(name: str, tensor: str, points: Sequence[SweepPoint]) -> list[str]:
-    """Where a design is invalid, and why, a line per set of reasons with what it lacks at the first of them."""
+    """Lines about invalid points: a line per set of reasons, with the exceeded resource at the first point."""
     lines = []
     for reasons, same in grouped((point for point in points if not point.valid), lambda point: point.reasons).items():
         where = ", ".join(f"{point.density:g}" for point in same)

@@ -1,8 +1,9 @@
-"""Searchers, the operators that they are composed of, and what they share (`variation`, `genes`).
+"""Searchers, their operators, and shared parts (`variation`, `genes`).
 
-`memetic` is the default search, `pareto` the one for several objectives, `evolution` the paper's evolution strategy,
-`islands` runs populations side by side, `prove` ends with a proof, `baselines` are searchers to compare with; those that
-need another package import it when their search starts. `surrogate` descends a model of scores that it trains.
+`memetic` is the default search, `pareto` the search for several objectives, `evolution` the paper's evolution strategy.
+`islands` runs populations side by side, `prove` ends with a proof, and `baselines` holds searchers for comparison.
+Searchers needing another package import the package when the search starts. `surrogate` descends a trained model of
+scores.
 """
 
 from __future__ import annotations

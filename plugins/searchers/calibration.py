@@ -1,7 +1,7 @@
 """High-sensitivity gene calibration by Monte Carlo (Section IV-D, Eq. 2-5).
 
 A trial fixes a whole genome and varies one gene at a time. The relative change of the score per step of the gene,
-averaged over pairs of valid values and over trials, is the gene's sensitivity; genes above three quarters of the range
+averaged over pairs of valid values and over trials, is the gene's sensitivity. Genes above three quarters of the range
 of sensitivities are high.
 """
 
@@ -21,31 +21,32 @@ from .operators.common import unique, valid
 
 @attrs.frozen(kw_only=True)
 class Calibration:
-    """Its cost counts against the budget and shrinks with it: values per gene are dropped first, then trials.
+    """Measurement of sensitivities; its cost counts against the budget and shrinks with the budget: values per gene are
+    dropped first, then trials.
 
-    The paper leaves open which combination is fixed. Here it is a valid random design, another one for every trial as
-    far as there are some: around an invalid one most values are invalid too, and tell nothing. So random probes come
-    first, and go on until one is valid: without a valid design there is nothing that any method could go on from.
+    The paper leaves open which combination is fixed. Here the fixed genome is a valid random design, if possible a
+    different design in every trial: around an invalid design, most values are invalid too and give no information. So
+    random probes come first, and continue until a probe is valid: without a valid design, no method could proceed.
     """
 
     trials: int = attrs.field(default=8, validator=attrs.validators.ge(1))
-    """I of Eq. 3."""
+    """Number of trials, I of Eq. 3."""
     values: int = attrs.field(default=6, validator=attrs.validators.ge(2))
-    """Distinct values drawn for a gene in one trial, its fixed value included; genes with fewer values use all."""
+    """Distinct values drawn for a gene in one trial, including the fixed value; genes with fewer values use all."""
     threshold: float = attrs.field(default=0.75, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """The paper's 3/4 in Eq. 4."""
     share: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Largest share of the budget that probes and trials may use, if a probe is valid."""
+    """Largest share of the budget for probes and trials, if a probe is valid."""
     probes: float = attrs.field(default=0.25, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Part of that share that is spent on random designs before the first trial."""
+    """Part of this share for random designs before the first trial."""
 
     def measure(
         self, space: Space, budget: Budget, rng: np.random.Generator
     ) -> Generator[Genomes, Scored, Mapping[str, Any]]:
-        """Yields probes and trials, and returns notes for operators; a trial holds all genes and is one batch.
+        """Yield probes and trials, and return notes for operators; a trial covers all genes and is one batch.
 
         Notes: `sensitivity` (G,) float64, S(v) of Eq. 3; `high_sensitivity` (G,) bool, V_high of Eq. 4; `pool`, the
-        distinct valid designs among those tried, `Scored`. None where the budget is too small for a trial.
+        distinct valid designs of all probes and trials, `Scored`. No notes if the budget is too small for a trial.
         """
         allowance = int(self.share * budget.total)
         trials, values = self._fit(space, allowance)
@@ -68,7 +69,7 @@ class Calibration:
         return {"sensitivity": sensitivity, "high_sensitivity": high, "pool": pool}
 
     def _fit(self, space: Space, allowance: int) -> tuple[int, int]:
-        """Trials and values per gene that the allowance affords, with some left for probes."""
+        """Affordable trials and values per gene, with some allowance left for probes."""
         for values in range(self.values, 1, -1):
             cost = trial_cost(space, values)
             trials = min(self.trials, int(allowance * (1 - self.probes)) // cost) if cost else 0
@@ -78,15 +79,15 @@ class Calibration:
 
 
 def trial_cost(space: Space, values: int) -> int:
-    """Designs in one trial."""
+    """Number of designs in one trial."""
     ranges = space.high - space.low + 1
     return int(np.minimum(ranges, values)[ranges > 1].sum())
 
 
 def trial_genomes(base: PerGene, values: int, space: Space, rng: np.random.Generator) -> tuple[Genomes, PerDesign]:
-    """One trial: for each gene its fixed and other distinct values with all else as in `base` (G,).
+    """One trial: for each gene, the fixed and other distinct values, with all other genes as in `base` (G,).
 
-    Returns genomes (n, G) and the gene varied in each (n,). Genes with a single value are left out.
+    Returns genomes (n, G) and the varied gene of each (n,). Genes with a single value are left out.
     """
     rows, genes = [], []
     for gene, (low, high) in enumerate(zip(space.low.tolist(), space.high.tolist(), strict=True)):
@@ -105,9 +106,9 @@ def trial_genomes(base: PerGene, values: int, space: Space, rng: np.random.Gener
 
 
 def trial_sensitivity(scored: Scored, genes: PerDesign, count: int) -> PerGene:
-    """S_i(v) of Eq. 2 for every gene, shape (count,); NaN where fewer than two values are valid.
+    """S_i(v) of Eq. 2 for every gene, shape (count,); NaN with fewer than two valid values.
 
-    The mean over all pairs of distinct valid values, which is what the paper's randomly drawn pairs estimate.
+    The mean over all pairs of distinct valid values, estimated in the paper by randomly drawn pairs.
     """
     sensitivity = np.full(count, np.nan)
     for gene in np.unique(genes):
@@ -122,7 +123,7 @@ def trial_sensitivity(scored: Scored, genes: PerDesign, count: int) -> PerGene:
 
 
 def mean_sensitivity(by_trial: Array) -> PerGene:
-    """Eq. 3 over the trials (I, G) that have a sensitivity for a gene; zero where none has."""
+    """Eq. 3 over the trials (I, G) with a sensitivity for a gene; zero without any."""
     known = np.isfinite(by_trial)
     total = np.where(known, by_trial, 0.0).sum(axis=0)
     return total / np.maximum(known.sum(axis=0), 1)

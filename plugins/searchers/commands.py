@@ -42,8 +42,8 @@ def train_surrogate(
 ) -> None:
     """Train the model of searcher `mind-mappings`.
 
-    It is for WORKLOADs of one shape on HARDWARE. The rank correlation of prediction and score is measured on a
-    tenth of the samples, which is not trained on, and on 2,000 samples of each workload of --test.
+    The model is for WORKLOADs of one shape on HARDWARE. The rank correlation of prediction and score is measured on a
+    held-out tenth of the samples, and on 2,000 samples of each workload of --test.
     """
     import numpy as np
 

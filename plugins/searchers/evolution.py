@@ -1,7 +1,8 @@
 """The paper's evolution strategy (Section IV-H): calibrate, initialise, then cross, mutate, evaluate, select.
 
-Calibration finds the genes that matter (Eq. 2-5); hypercube initialisation spreads over them; crossover keeps them
-together; mutation turns from them to the rest as the budget is spent (Eq. 6-7). All but calibration are operators.
+Calibration finds the sensitive genes (Eq. 2-5). Hypercube initialisation spreads over these genes, and crossover keeps
+them together. Mutation turns from sensitive genes to the rest as the budget is spent (Eq. 6-7). All steps except
+calibration are operators.
 """
 
 from __future__ import annotations
@@ -35,53 +36,56 @@ from .operators.selection import Ranking
 from .screening import screened, steps_of
 
 ENDED = 1e-3
-"""Change of the score of a design that is evaluated again, as a share, below which that is not done any more."""
+"""Relative change of the score of a re-evaluated design, below which re-evaluation ends."""
 TRIES = 100
-"""Batches of known designs after which a search without `repeats` ends."""
+"""Number of batches with only known designs after which a search without `repeats` ends."""
 
 
 @attrs.frozen(kw_only=True)
 class Evolution(Searcher):
     """A (mu + lambda) evolution strategy over genes, with exchangeable operators.
 
-    Operators are named, or given as tables: `mutation = { type = "annealing", rate = 0.9 }`.
+    Operators are given by name or as tables: `mutation = { type = "annealing", rate = 0.9 }`.
     """
 
     type_name: ClassVar[str] = "evolution"
     takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=100, validator=attrs.validators.ge(2))
-    """Survivors per generation, mu. A budget of fewer than ten generations makes it smaller."""
+    """Survivors per generation, mu; reduced for budgets of fewer than ten generations."""
     offspring: int = attrs.field(default=100, validator=attrs.validators.ge(1))
     """Designs proposed per generation, lambda."""
     init: Init = attrs.field(factory=UniformInit)
-    """Gives the first population."""
+    """Operator for the first population."""
     selection: Selection = attrs.field(factory=Ranking)
-    """Decides who mates and who survives."""
+    """Operator choosing parents and survivors."""
     crossover: Crossover = attrs.field(factory=OnePoint)
-    """Makes a child of two parents."""
+    """Operator making a child of two parents."""
     mutation: Mutation = attrs.field(factory=RandomReset)
-    """Changes the children."""
+    """Operator changing the children."""
     calibrate: bool = False
-    """Whether to find the high-sensitivity genes first; without, no gene counts as high."""
+    """Whether to find the high-sensitivity genes first; otherwise no gene counts as high."""
     calibration: Calibration = attrs.field(factory=Calibration)
-    """How sensitivities are measured."""
+    """Measurement of sensitivities."""
 
     repeats: bool = True
-    """Whether children that were proposed before are proposed again, as the paper's are; a search without ends once
-    it finds no others, for evaluations that are dear."""
+    """Whether to propose known children again, as in the paper. For expensive evaluations: a search without repeats
+    ends when no new children are found.
+    """
 
     repairs: bool = False
-    """Whether designs are repaired before they are proposed; a batch then has no more than the budget has left."""
+    """Whether to repair designs before proposing them; a batch then never exceeds the remaining budget."""
     again: bool = False
-    """Whether each batch has the best design as well, until that moves its score by less than a thousandth: for evaluations
-    that go on where they ended."""
+    """Whether each batch repeats the best design, until its score changes by less than a thousandth: for evaluations
+    continuing from their last state.
+    """
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Children made for each that is evaluated: those that designs tried so far promise most of are."""
+    """Children made per evaluated child; the most promising, judged by all designs tried, are evaluated."""
     steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Of those that are evaluated in a batch, so many differ from the best design by one step of a gene with an order, those
-    of which least is known: for what is promised of them stands on few designs."""
+    """Number of designs per batch differing from the best design by one step of an ordered gene. The least known of
+    these are chosen, because their forecasts rest on few designs.
+    """
 
     @property
     def hears_all(self) -> bool:
@@ -129,7 +133,7 @@ class Evolution(Searcher):
             parents = survivors(self.selection, parents, children, size)
 
     def _repaired(self, proposals: Proposals, space: Space, rng: np.random.Generator) -> Proposals:
-        """The same proposals after repair; returns what they return."""
+        """The same proposals after repair; returns their return value."""
         scored: Any = None
         while True:
             try:
@@ -139,14 +143,14 @@ class Evolution(Searcher):
             scored = yield space.repair(genomes, rng)
 
     def _stepped(self, space: Space, known: Scored, best: Genomes, seen: Seen, rng: np.random.Generator) -> Genomes:
-        """Genomes one step beside the best, that were not proposed before."""
+        """New genomes one step from the best."""
         found = steps_of(space, best) if self.steps else best[:0]
         found = space.canonical(space.repair(found, rng) if self.repairs and len(found) else found)
         found = found[seen.unseen(found)]
         return found[screened(space, known, found, min(self.steps, self.offspring), unknown=True)]
 
     def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
-        """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""
+        """Genomes with new meaning; without any, new random samples; empty if these are known as well."""
         for _ in range(TRIES):
             genomes = context.space.canonical(genomes)
             fresh = genomes[seen.unseen(genomes)]

@@ -1,8 +1,9 @@
-"""What designs may score, told from those tried so far: of many proposals a search then evaluates the most promising.
+"""Forecast of scores from the designs tried so far, so that a search evaluates only the most promising of many
+proposals.
 
-Energy and cycles are nearly smooth over the logarithms of loop bounds. A Gaussian process learns the logarithm of the score
-over what loops move: words of tiles, how often they come, instances in use; other genes are alike or not (Rasmussen and
-Williams, 2006; Matern 3/2 and linear kernel). Its loops are in `inner/gaussian.py`.
+Energy and cycles are nearly smooth over the logarithms of loop bounds. A Gaussian process learns the logarithm of the
+score from features of the loops: words of tiles, number of deliveries, instances in use. Other genes count as equal or
+different (Rasmussen and Williams, 2006; Matern 3/2 and linear kernel). The loops are in `inner/gaussian.py`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from .genes import MAPPING
 from .inner import functions
 
 FEWEST, MOST = 40, 150
-"""Valid designs from which on anything is told, and those that it is told from, the best ones."""
+"""Smallest number of valid designs for a forecast, and largest number used, the best designs."""
 REACH, APART = 2.0, 0.1
-"""Distance over which scores are alike, 1 is a standard deviation of all features; its square for a gene that differs."""
+"""Distance over which scores are similar, relative to a standard deviation of all features; squared distance per
+different gene.
+"""
 NOISE, DARING = 0.01, 4.0
-"""Variance that nothing explains, as a share; standard deviations below what is expected that count as a promise."""
+"""Relative unexplained variance; number of standard deviations below the expected score counted as a promise."""
 SAME = 1e-9
-"""Deviations up to this one are the rounding of features that are all equal."""
+"""Deviations up to this value are rounding of equal features."""
 DIGITS = 3
-"""A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
+"""Digits of a promise: designs with equal features keep their order on every machine."""
 
 
 class Forecast:
@@ -46,7 +49,7 @@ class Forecast:
 
     @classmethod
     def of(cls, space: Space) -> Forecast | None:
-        """None: its designs have no loops."""
+        """Forecast of a space; None if its designs have no loops."""
         return cls(space) if all(map(space.provides, MAPPING)) else None
 
     @property
@@ -54,7 +57,7 @@ class Forecast:
         return len(self.scores) >= FEWEST
 
     def receive(self, tried: Decoded, scores: Scores) -> None:
-        """Takes in what designs have scored."""
+        """Learn the scores of designs."""
         valid = np.flatnonzero(np.isfinite(scores) & (scores > 0.0))
         if not valid.size:
             return
@@ -65,7 +68,9 @@ class Forecast:
         self.features, self.genes, self.scores = told[best], genes[best], own[best]
 
     def promise(self, designs: Decoded, rows: Rows) -> Array:
-        """(rows,) what designs at these rows may well score, lower is better: so many deviations below what is expected."""
+        """(rows,) optimistic forecast for designs at these rows, lower is better: `DARING` deviations below the
+        expected score.
+        """
         count, width = self.features.shape
         spread, scores = self.features.std(axis=0), self.scores - self.scores.mean()
         spread = np.where(spread > SAME, spread, 1.0) * np.sqrt(width)
@@ -80,8 +85,9 @@ class Forecast:
         return np.round(expected - DARING * np.sqrt(np.maximum(own - lost, 0.0)), DIGITS)
 
     def _told(self, designs: Decoded, rows: Rows) -> Array:
-        """(rows, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
-        that are brought, where a tile stays during the innermost loops that do not move it."""
+        """(rows, F) logarithms: loop bounds at half weight; instances in use; by level and tensor, the words of the
+        tile and the total words delivered, with tiles stationary during the innermost loops not moving the tensor.
+        """
         columns, found = designs.designs.columns, np.empty((len(rows), self.width))
         bounds, order = (np.ascontiguousarray(columns[name][..., rows]) for name in ("bounds", "order"))
         scratch = np.empty((2, len(self.moves), len(bounds)))
@@ -90,7 +96,7 @@ class Forecast:
 
 
 def likeness(features: Array, genes: Array, known: int, reach: float, apart: float, slope: float = 0.0) -> Array:
-    """How alike the scores of designs (n, known) and of the first ones are, of these up to the diagonal, see `alike`."""
+    """Similarity of the scores of designs (n, known) to the first designs, for these up to the diagonal, see `alike`."""
     found, length = np.empty((len(features), known)), (features**2).sum(axis=1)
     given = (
         np.ascontiguousarray(features),
@@ -103,6 +109,8 @@ def likeness(features: Array, genes: Array, known: int, reach: float, apart: flo
 
 
 def reduced(rows: Array) -> Array:
-    """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; not above their diagonal."""
+    """Rows (m, n), of which the first n form a positive definite matrix L L', multiplied by the inverse of L'; entries
+    above the diagonal are unchanged.
+    """
     functions.reduce(rows, np.empty((rows.shape[1], rows.shape[1])))
     return rows

@@ -1,4 +1,4 @@
-"""What searchers and operators share about genes. Shapes: n genomes of G genes, int64."""
+"""Gene helpers of searchers and operators. Shapes: n genomes of G genes, int64."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from sparsemap import Space
 from sparsemap.pieces.contracts import Genomes, PerDesign, PerGene, Rows
 
 MAPPING = frozenset({"bounds", "order"})
-"""Columns of designs that are loops."""
+"""Columns of designs describing loops."""
 
 
 class Seen:
-    """The genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all beyond `limit`."""
+    """The genomes proposed so far, by hash, so that no evaluation is spent twice; all are forgotten beyond `limit`."""
 
     def __init__(self, limit: float = 1_000_000) -> None:
         self.limit = limit
         self.hashes: set[int] = set()
 
     def new(self, genomes: Genomes) -> Rows:
-        """Rows of genomes not seen before, ascending, the first of equal ones; all have been seen then."""
+        """Rows of new genomes, ascending, the first of equal genomes; marks all as seen."""
         rows = self.unseen(genomes)
         self.add(genomes[rows])
         return rows
 
     def unseen(self, genomes: Genomes) -> Rows:
-        """The same rows; nothing has been seen then that had not been before."""
+        """Rows of new genomes, as `new`, without marking them as seen."""
         first: dict[int, int] = {}
         for row, key in enumerate(_hashes(genomes)):
             if key not in self.hashes:
@@ -38,7 +38,7 @@ class Seen:
         self.hashes.update(_hashes(genomes))
 
     def known(self, genomes: Genomes) -> PerDesign:
-        """(n,) bool, which genomes have been seen."""
+        """(n,) bool: whether each genome has been seen."""
         return np.array([key in self.hashes for key in _hashes(genomes)], dtype=bool)
 
 
@@ -51,7 +51,7 @@ def _hashes(genomes: Genomes) -> list[int]:
 
 
 def neighbourhood(space: Space, genome: PerGene) -> Genomes:
-    """All genomes that differ from `genome` (G,) in one gene; of a gene with many values only 64."""
+    """All genomes different from `genome` (G,) in one gene; at most 64 values per gene."""
     rows = []
     for gene, (low, high) in enumerate(zip(space.low, space.high, strict=True)):
         values = np.arange(low, high + 1) if high - low < 64 else np.unique(np.linspace(low, high, 64).astype(np.int64))
@@ -62,7 +62,9 @@ def neighbourhood(space: Space, genome: PerGene) -> Genomes:
 
 
 def renewed(space: Space, good: Genomes, guesses: Genomes, share: float, rng: np.random.Generator) -> Genomes:
-    """Good designs (n, G) with a part of each taken from a guess (n, G): all loops of a `share`, one segment of the others."""
+    """Good designs (n, G), each with a part replaced by a guess (n, G): all loops for a `share` of the designs, a
+    single segment for the others.
+    """
     count, names = len(good), list(space.slices)
     loops = np.array([bool(MAPPING.intersection(space.segments[name].provides)) for name in names])
     kind = rng.random(count)[:, None]

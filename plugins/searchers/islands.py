@@ -1,8 +1,8 @@
-"""The island model (Cohoon et al. 1987): populations that search apart and now and then send each other their best.
+"""The island model (Cohoon et al. 1987): separate populations occasionally exchanging their best designs.
 
-Each island is a searcher of its own with its share of the budget; the batches of all of them are evaluated together.
-Migrants take the place of the worst designs in the scored batch that an island receives; this suits any searcher that
-builds its population from what it receives (`takes_migrants`).
+Each island is a searcher with its share of the budget; the batches of all islands are evaluated together. Migrants
+replace the worst designs in the scored batch received by an island. This suits any searcher building its population
+from received designs (`takes_migrants`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sparsemap.problem.designs import Decoded
 
 @attrs.frozen(kw_only=True)
 class Islands(Searcher):
-    """Searchers side by side, in a ring along which the best designs travel."""
+    """Searchers side by side, in a ring for the exchange of the best designs."""
 
     type_name: ClassVar[str] = "islands"
     takes_migrants: ClassVar[bool] = True
 
     searcher: Searcher
-    """What every island is: the name or the table of a searcher."""
+    """The searcher of every island, by name or as a table."""
     islands: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
-    """Searches that run side by side."""
+    """Number of searches running side by side."""
     every: int = attrs.field(default=10, validator=attrs.validators.ge(1))
     """Batches between migrations."""
     migrants: int = attrs.field(default=2, validator=attrs.validators.ge(0))
-    """Best designs that an island sends to the next one; 0: the islands stay apart."""
+    """Best designs sent by an island to the next island; 0: no exchange."""
 
     def __attrs_post_init__(self) -> None:
         if self.migrants and not self.searcher.takes_migrants:
@@ -73,7 +73,7 @@ class _Island:
         self.best: Scored | None = None
 
     def advance(self) -> bool:
-        """Gets the next batch; whether there is one."""
+        """Get the next batch; return whether there is any."""
         try:
             batch = next(self.proposals) if self.received is None else self.proposals.send(self.received)
         except StopIteration:
@@ -88,7 +88,7 @@ class _Island:
             self.best = (scored if self.best is None else Scored.join([self.best, scored])).best(self.migrants)
 
     def replace_worst(self, migrants: Scored | None) -> None:
-        """Puts migrants in the place of the worst designs of the batch just received."""
+        """Replace the worst designs of the batch just received by migrants."""
         received = self.received
         if migrants is None or received is None or migrants is self.best:
             return

@@ -1,4 +1,4 @@
-"""How often parents mutate, whom they mate with, and what their children take from either."""
+"""Numbers of mutations, choice of mates, and inheritance from both parents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from sparsemap.pieces.contracts import Array, Genomes, PerDesign
 
 
 def times(ends: Array, again: float, count: int, rng: np.random.Generator) -> tuple[Array, PerDesign]:
-    """How often each of `count` genomes goes through each of m mutations (m, count), and which one comes first."""
+    """Numbers of applications (m, count) of m mutations to each of `count` genomes, and the first mutation of each
+    genome.
+    """
     found = np.zeros((len(ends), count), dtype=np.int64)
     first = now = ends.searchsorted(rng.random(count), side="right")
     active = np.arange(count)
@@ -21,7 +23,7 @@ def times(ends: Array, again: float, count: int, rng: np.random.Generator) -> tu
 
 
 def cross(pairs: Genomes, ends: Array, rng: np.random.Generator) -> Genomes:
-    """Children (n, G) of pairs (n, 2, G), half of them by segments, which end at `ends` (s,)."""
+    """Children (n, G) of pairs (n, 2, G), half of them by whole segments, with segment ends `ends` (s,)."""
     count, genes = len(pairs), pairs.shape[2]
     by_segment = np.zeros((count, genes), dtype=bool)
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
@@ -32,11 +34,11 @@ def cross(pairs: Genomes, ends: Array, rng: np.random.Generator) -> Genomes:
 
 
 def pick(genomes: Genomes, count: int, greed: float, rng: np.random.Generator) -> Genomes:
-    """Pairs (count, 2, G) of genomes, the best first, each at a place u ** greed of them."""
+    """Pairs (count, 2, G) of genomes, sorted best first, each drawn at relative place u ** greed."""
     first, second = places(len(genomes), rng.random((2, count)), greed)
     return np.stack([genomes[first], genomes[second]], axis=1)
 
 
 def places(known: int, drawn: Array, greed: float) -> Array:
-    """Places of parents among `known` ones, the best first, from numbers below 1 of any shape."""
+    """Places of parents among `known` genomes, best first, from random numbers below 1 of any shape."""
     return np.minimum((known * powers(drawn, greed)).astype(np.int64), known - 1)

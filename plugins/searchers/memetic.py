@@ -1,25 +1,25 @@
-"""A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
+"""A memetic search: demes evolving by the segments' moves, with local search around their best designs.
 
-It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
-proposal is repaired before it is evaluated, no two designs that mean the same are, and the single-gene neighbourhood of a
-deme's best design is swept when progress stops. Formats and mechanisms that are good with one tiling are good with nearly
-all, and a tiling says little where they are bad: so all but the first guesses change one part of a design that is good,
-mostly its loops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
-segments (loops swap levels, a tensor changes its formats).
+The search keeps the paper's encoding and adds features enabled by cheap evaluation. Initial designs are guesses of the
+segments. Every proposal is repaired before evaluation, and no two equivalent designs are evaluated. The single-gene
+neighbourhood of a deme's best design is swept when progress stops. Formats and mechanisms good with one tiling are good
+with nearly all, and with bad formats or mechanisms a tiling says little. So all guesses after the first change one part
+of a good design, mostly the loops. Selection, crossover and mutations are operators; the default mutations are the
+moves of the segments (loops swap levels, a tensor changes its formats).
 
-In the first rounds there are several times as many proposals as designs to evaluate: those are that a forecast from what has
-been tried finds most promising (`forecast`).
+The first rounds make several times more proposals than are evaluated; a forecast from the designs tried selects the
+most promising (`forecast`).
 
-Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
-nothing better than the best design so far, which spends nothing. After the first sample a part of each comes from the
-classes with the best bounds, and from the second round on a part of the children moves into them; in the first one, too,
-where its best design stays far from all bounds.
+If the cost model has classes of designs with bounds (`Space.classes`), designs are not evaluated, at no cost, if the
+class cannot contain anything better than the best design so far. After the first sample, a part of each sample comes
+from the classes with the best bounds, and from the second round on a part of the children moves into these classes;
+also in the first round, if the best design stays far from all bounds.
 
-Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
-demes that do not mix, one of them of the designs that the search starts from, or of the best ones of the round before; one
-that has converged starts anew. The best of all then become one population, and when that has converged, or spent what the
-round was planned for, a new round begins. All demes propose at once, so that a batch is as large as that of one population.
-Nothing depends on the budget but where the search ends: more is never worse.
+Designs with nearly equal scores often have very different tilings, with nothing good in between. So a round begins with
+demes that do not mix: one holds the designs from which the search starts, or the best of the previous round. A
+converged deme restarts. Then the best of all demes form one population. When this population has converged, or spent
+the round's plan, a new round begins. All demes propose at once, so a batch is as large as for one population. Only the
+end of the search depends on the budget: a larger budget is never worse.
 """
 
 from __future__ import annotations
@@ -54,50 +54,54 @@ from .operators.segments import GreedyRanking, SegmentCrossover, SegmentMoves
 from .variation import Variation
 
 EXHAUSTED = 50
-"""Batches in a row without a design that is new, after which the space has no more to offer."""
+"""Consecutive batches without a new design after which the space counts as exhausted."""
 ROUNDS = (500, 2_000, 20_000)
-"""Designs at which a round ends at the latest; each further one has ten times as many."""
+"""Numbers of designs at the ends of rounds, at the latest; each further round has ten times as many."""
 SHORTEST = 1.25
-"""A round ends no earlier than at so many times the designs that it begins with."""
+"""Smallest end of a round, relative to the designs at its beginning."""
 FEWEST = 5_000
-"""Designs that a deme of guesses should have before there are several."""
+"""Designs planned per deme before several demes are used."""
 PROGRESS = 0.005
-"""Share of the score by which a design has to be better to count as progress of its deme."""
+"""Relative improvement of the score counted as progress of a deme."""
 REMEMBERED = 4
-"""Designs of a converged deme that take part in the population of all."""
+"""Designs of a converged deme passed on to the common population."""
 STEP = 0.2
-"""Share of a sample that is drawn at once; what follows renews the best of it."""
+"""Fraction of the initial sample drawn at random; the rest mutates the best of these."""
 FORESEEN, MANY = 500, 6
-"""Designs of the rounds with a forecast, at most, and proposals for each one that is evaluated; later evaluating is cheaper."""
+"""Largest round with a forecast, and proposals per evaluated design; in larger rounds, evaluation is cheaper than the
+forecast.
+"""
 LOOPS = 0.6
-"""Share of the renewed designs that have other loops."""
+"""Share of the renewed designs with new loops."""
 LATE, FAR = 0.4, 3.0
-"""Share of the first round after which it is lost if its best design is so many times the least bound of a class."""
+"""A first round counts as lost after this share, if the best design exceeds the minimum bound of all classes by this
+factor.
+"""
 
 
 @attrs.define(eq=False)
 class Deme:
-    """A population that does not mix with others: its best designs, sorted, and how its progress goes."""
+    """A separate population: its best designs, sorted, and its progress."""
 
     size: int
     patience: int
-    """Stalled generations before a sweep; twice as many, with a sweep, mean convergence."""
+    """Stalled generations before a sweep; twice as many, with a sweep, count as convergence."""
     selection: Selection
     parents: Scored
     stalled: int = 0
-    """Generations in a row without progress."""
+    """Consecutive generations without progress."""
     swept: bool = False
-    """Whether the neighbourhood of the best design has been proposed."""
+    """Whether the neighbourhood of the best design has been swept."""
     sweeps: bool = True
-    """Whether it ever is."""
+    """Whether the deme sweeps at all."""
     mark: float = np.inf
-    """The best score that was worth noting."""
+    """Best score counted as progress."""
     left: int = 0
-    """Designs of its sample that have yet to be drawn."""
+    """Designs of the deme's sample still to draw."""
 
     @property
     def valid(self) -> bool:
-        """Whether it has a valid design."""
+        """Whether the deme has a valid design."""
         return len(self.parents) > 0 and bool(np.isfinite(self.parents.scores[0]))
 
     @property
@@ -106,13 +110,13 @@ class Deme:
 
     @property
     def proposes(self) -> Literal["sample", "sweep", "children"]:
-        """What it should propose next."""
+        """Kind of the deme's next proposals."""
         if self.left or not self.valid:
             return "sample"
         return "sweep" if self.stalled >= self.patience and self.sweeps and not self.swept else "children"
 
     def receive(self, scored: Scored) -> None:
-        """Takes in the designs that it proposed, or those of other demes."""
+        """Add the deme's own proposals, or designs of other demes."""
         self.stalled += 1
         if not len(scored):
             return
@@ -129,39 +133,45 @@ class Memetic(Searcher):
     takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
-    """Survivors per generation; demes have half of it."""
+    """Survivors per generation; half as many in a deme."""
     offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
-    """Designs proposed per generation by all demes."""
+    """Designs proposed per generation by all demes together."""
     generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
-    """Those that a round has at least: a deme proposes no more designs in one than those of the round over this, and has
-    half as many more."""
+    """Minimum number of generations in a round: a deme proposes at most 1 / `generations` of the round's designs per
+    generation, and holds at most 1.5 times as many.
+    """
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
-    """Populations that do not mix; fewer in the first rounds, which are short."""
+    """Number of separate populations; fewer in the first, short rounds."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the designs of a round that goes to its demes."""
+    """Share of a round's designs spent by separate demes."""
     sample: float = attrs.field(default=0.15, validator=[attrs.validators.gt(0.0), attrs.validators.lt(1.0)])
     """Share of a round for its first random sample, at most ten populations per deme."""
     mutations: tuple[Mutation, ...] = attrs.field(
         factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
     )
-    """Names or tables of mutations. Their shares stay: what succeeds most often are changes that hardly matter."""
+    """Names or tables of mutations. Their shares are constant, because the most frequent successes are changes with
+    hardly any effect.
+    """
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
-    """Makes a child of two parents."""
+    """Operator making a child of two parents."""
     crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     selection: Selection = attrs.field(factory=GreedyRanking)
-    """What picks the parents, and the survivors."""
+    """Operator choosing parents and survivors."""
     patience: int = attrs.field(default=8, validator=attrs.validators.ge(1))
-    """Generations without progress before the neighbourhood of the best design is swept, where that takes no more than a
-    quarter of the round; twice as many end a deme."""
+    """Generations without progress before the neighbourhood of the best design is swept, if the sweep takes at most a
+    quarter of the round; twice as many end a deme.
+    """
 
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of each sample, but the first, that comes from the classes with the best bounds."""
+    """Share of each sample except the first from the classes with the best bounds."""
     jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the children that move to such a class; in the first round only where its best design stays far from all
-    bounds."""
+    """Share of the children moved to a class with a good bound; in the first round only if the best design stays far
+    from all bounds.
+    """
     prune: bool = attrs.field(default=True)
-    """Whether proposals are left out, unspent, whose class cannot have anything better than the best design so far."""
+    """Whether to omit proposals, at no cost, if their class cannot contain anything better than the best design so far.
+    """
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         if len(space) == 0:
@@ -193,7 +203,7 @@ class Memetic(Searcher):
 
 
 class _Run:
-    """What all generations of a search share."""
+    """State shared by all generations of a search."""
 
     def __init__(self, searcher: Memetic, space: Space, budget: Budget, rng: np.random.Generator) -> None:
         self.searcher, self.space, self.budget, self.rng = searcher, space, budget, rng
@@ -202,31 +212,32 @@ class _Run:
         self.forecast = Forecast.of(space)
         self.rounds = 0
         self.planned, self.end = 0, 0
-        """Designs that the round is planned for, and those that the search then has."""
+        """Designs planned for the round, and total number of designs at its end."""
         self.classes = space.classes if searcher.classes or searcher.jumps or searcher.prune else None
         self.nothing = Scored(space.low[None, :][:0], np.zeros(0))
         self.best = np.inf
         """The best score so far."""
         self.stale = 0
-        """Batches in a row without a new design."""
+        """Consecutive batches without a new design."""
         self.given: Scored | None = None
-        """Designs that the search starts from, until they have a deme; None before the first batch is back."""
+        """Designs from which the search starts, until they have a deme; None before the first batch is back."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing new is found any more, or no class can hold anything better."""
+        """Whether nothing new is found, or no class can contain a better design."""
         proved = self.classes is not None and self.searcher.prune and self.classes.least.min() >= self.best
         return self.stale >= EXHAUSTED or proved
 
     @property
     def lost(self) -> bool:
-        """Whether much of the first round is spent and its best design far from what the bounds leave open."""
+        """Whether much of the first round is spent with the best design far above the bounds."""
         assert self.classes is not None
         return bool(self.budget.spent > LATE * self.end and self.best > FAR * self.classes.least.min())
 
     def begin_round(self) -> None:
-        """Plans up to the next of `ROUNDS`. Sizes follow this plan, never the whole budget: a smaller budget then tries the
-        same designs as the beginning of a larger one."""
+        """Plan up to the next of `ROUNDS`. Sizes follow this plan, not the whole budget, so a smaller budget tries the
+        same designs as the beginning of a larger budget.
+        """
         least = SHORTEST * self.budget.spent
         self.end = next((end for end in ROUNDS if end > least), ROUNDS[-1])
         while self.end <= least:
@@ -247,7 +258,7 @@ class _Run:
         ]
 
     def given_deme(self, size: int) -> list[Deme]:
-        """A population for the designs that the search starts from, once: among guesses they would be the only parents."""
+        """Deme for the designs from which the search starts, once: among guesses, these would be the only parents."""
         given, self.given = self.given, self.nothing
         if given is None or not len(given):
             return []
@@ -256,7 +267,7 @@ class _Run:
         return [deme]
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
-        """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
+        """One batch of new proposals of all demes; each deme receives its part."""
         most = self.planned // self.searcher.generations
         share = max(8, min(self.searcher.offspring // len(demes), most))
         context = Context(self.space, self.rng, self.budget.spent / self.end)
@@ -299,7 +310,7 @@ class _Run:
                 deme.stalled = 2 * deme.patience  # nearly everything within reach has been seen
 
     def _promising(self, proposed: Decoded, rows: Rows, owner: Array, wanted: Sequence[int]) -> Rows:
-        """Of some rows of what is proposed, as many of each deme as are `wanted`, ascending."""
+        """The most promising rows among the proposals, as many per deme as `wanted`, ascending."""
         assert self.forecast is not None
         if not rows.size:
             return rows
@@ -307,7 +318,7 @@ class _Run:
         return np.sort(np.concatenate([rows[owner[rows] == place][:most] for place, most in enumerate(wanted)]))
 
     def _proposed(self, deme: Deme, share: int, demes: int, many: int, context: Context) -> tuple[Genomes, int]:
-        """What a deme proposes, (n, G), before mutation and repair, and how much of it is wanted: one of `many`."""
+        """Proposals of a deme, (n, G), before mutation and repair, and the number wanted, one in `many`."""
         if deme.proposes == "children":
             pairs = picked(self.searcher.selection, deme.parents, share * many, context)
             return self.variation.cross(pairs, context), share
@@ -326,7 +337,7 @@ class _Run:
         return renewed(self.space, parents, guesses, LOOPS, self.rng), count
 
     def _guessed(self, count: int) -> Genomes:
-        """Designs (count, G) to start from; from the second sample on, a part is of the classes with the best bounds."""
+        """Initial designs (count, G); from the second sample on, a part comes from the classes with the best bounds."""
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
         of_classes = int(self.searcher.classes * count) if self.stale or self.given is not None else 0
         if self.classes is None or not of_classes:
@@ -335,7 +346,7 @@ class _Run:
         return np.concatenate([drawn, draw(count - of_classes, self.rng)])
 
     def _picked(self, count: int) -> Array:
-        """Classes (count,) that may hold something better than the best design: any rank is as likely as its half."""
+        """Random classes (count,) with bounds below the best score; the logarithm of the rank is uniform."""
         assert self.classes is not None
         ranking = self.classes.ranking
         some = max(1, bisect_left(ranking, self.best, key=self.classes.least.item))

@@ -1,8 +1,8 @@
-"""A search that ends with a proof: another searcher, then every design of the classes that its best one does not rule out.
+"""A search ending with a proof: another searcher, then every design of the classes not ruled out by its best design.
 
-No design of a class is below its bound. So once the best score is within a factor of the bounds of all classes, nothing can
-be better by more than that. Where some classes stay below, and have few enough designs for what is left of the budget, all of
-these are tried, but for classes that fall to a better design meanwhile.
+No design is below the bound of its class. So once the best score is within a factor of the bounds of all classes,
+nothing can be better by more than this factor. If some classes stay below, with few enough designs for the remaining
+budget, all of their designs are tried, except for classes ruled out by a better design meanwhile.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from sparsemap.problem.designs import Designs
 from .baselines.exhaustive import Enumeration
 
 FIRST = 500
-"""Designs that the other searcher has before any class is tried out."""
+"""Designs evaluated by the other searcher before any class is enumerated."""
 PROBES = 2048
-"""Random ways down the tree of designs from which those of some classes are counted."""
+"""Random paths down the tree of designs for estimating the number of designs in some classes."""
 MOST = 1e7
-"""Designs of a space beyond which none of its classes is tried out: the tree is walked down to all tiles."""
+"""Largest number of designs of a space for enumerating classes: the tree is walked down to all tiles."""
 
 
 @attrs.frozen(kw_only=True)
 class Prove(Searcher):
-    """Ends when the best design is proved to be within a factor of the optimum, or the budget is spent."""
+    """Ends when the best design is proved to be within a factor of the optimum, or when the budget is spent."""
 
     type_name: ClassVar[str] = "prove"
     takes_migrants: ClassVar[bool] = True
 
     searcher: Searcher
-    """What searches before, and where nothing can be tried out: the name or the table of a searcher."""
+    """The searcher used before, and if no class can be enumerated, by name or as a table."""
     within: float = attrs.field(validator=attrs.validators.ge(1.0))
-    """The factor: 1.02 means that no design scores less than the best one over 1.02."""
+    """The factor: with 1.02, no design scores below the best score over 1.02."""
 
     @property
     def proves(self) -> float | None:
@@ -79,7 +79,7 @@ class Prove(Searcher):
 
 
 class _Proving:
-    """The best score so far, and the classes that may hold one that is better by the factor."""
+    """The best score so far, and the classes possibly holding a design better by the factor."""
 
     def __init__(self, space: Space, within: float) -> None:
         assert space.classes is not None
@@ -89,22 +89,22 @@ class _Proving:
 
     @property
     def open(self) -> Array:
-        """(N + 1,) bool."""
+        """(N + 1,) bool: open classes."""
         return self.classes.unproved(self.best, self.within)
 
     def receive(self, scored: Scored) -> None:
         self.best = min(self.best, scored.scores.min(initial=np.inf))
 
     def keep(self, designs: Designs) -> Array:
-        """(B,) bool: designs of classes that are open."""
+        """(B,) bool: whether a design belongs to an open class."""
         found: Array = self.open[self.classes.of(designs)]
         return found
 
     def few(self, rng: np.random.Generator) -> bool:
-        """Whether the space is small enough for trying out some of its classes."""
+        """Whether the space is small enough to enumerate some of its classes."""
         size = self.space.log10_size
         return size <= np.log10(MOST) or (size < 30 and Enumeration(self.space).count(rng) <= MOST)
 
     def designs(self, rng: np.random.Generator) -> float:
-        """About how many designs the open classes have."""
+        """Estimated number of designs in the open classes."""
         return Enumeration(self.space, keep=self.keep, reads=self.reads).count(rng, PROBES)

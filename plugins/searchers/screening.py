@@ -1,10 +1,10 @@
-"""Which of many genomes to evaluate, told from those tried: for evaluations that are dear.
+"""Choice of genomes for expensive evaluations, by a forecast from the designs tried.
 
-A Gaussian process over genes, as that of `forecast`: scores are sums of what each gene does by itself, so that one that few
-designs have is judged by all of them, and of what genes do together. How much of each, how far either reaches, and how much
-nothing explains, is what makes the scores that are known likeliest (Rasmussen and Williams, 2006, chapter 5). Chosen is what is
-expected to improve most on the best (Jones, Schonlau and Welch, 1998): what is all but known already is not. Of those chosen it
-is taken that they score what is expected of them, so that a batch does not try one thing alone.
+A Gaussian process over genes, as in `forecast`. Scores are a sum of the effect of each gene alone, so all designs
+inform the effect of a rare value, and of joint effects of genes. Maximum likelihood of the known scores sets the shares
+of both effects, their reach, and the unexplained variance (Rasmussen and Williams, 2006, chapter 5). The genome with
+the largest expected improvement over the best is chosen (Jones, Schonlau and Welch, 1998), which excludes nearly known
+genomes. Each chosen genome is assumed to score its expected value, which keeps a batch diverse.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from sparsemap.pieces.contracts import Array, Genomes, Rows, Scored
 from .forecast import likeness, reduced
 
 MOST = 200
-"""Designs that anything is told from, the best ones."""
+"""Largest number of designs used for the forecast, the best designs."""
 ALONE = (0.0, 0.5, 0.8)
-"""Shares that genes may have by themselves; the rest is what they do together."""
+"""Candidate shares of the effects of single genes; the rest are joint effects."""
 REACHES = (0.25, 0.5, 1.0)
-"""Distances over which scores may be alike: 1 is the range of an ordered gene."""
+"""Candidate distances over which scores are similar: 1 is the range of an ordered gene."""
 APART = 0.15
-"""Squared distance, over that of the reach, of designs with another value of a gene without order."""
+"""Squared distance, relative to the reach, for another value of an unordered gene."""
 NOISES = (0.01, 0.05, 0.2)
-"""Variances that nothing explains, as a share."""
+"""Candidate unexplained variances, relative."""
 DIGITS = 6
-"""A promise is rounded so far: equal ones keep their order."""
+"""Digits of a promise: equal promises keep their order."""
 
 
 def screened(space: Space, known: Scored, genomes: Genomes, count: int, unknown: bool = False) -> Rows:
-    """Rows of `count` genomes (n, G) that promise most, or of which least is known; all if there are no more."""
+    """Rows of `count` genomes (n, G) with the largest promise, or with the least known about them; all rows if there
+    are no more.
+    """
     known = known.take(np.flatnonzero(np.isfinite(known.scores) & (known.scores > 0.0))).best(MOST)
     if len(genomes) <= count or not len(known):
         return np.arange(min(count, len(genomes)))
@@ -59,20 +61,21 @@ def screened(space: Space, known: Scored, genomes: Genomes, count: int, unknown:
 
 
 def ordered_of(space: Space) -> Array:
-    """(G,) which genes have an order."""
+    """(G,) bool: whether each gene is ordered."""
     return np.concatenate([np.broadcast_to(g.ordered, len(g.names)) for g in space.segment_genes.values()])
 
 
 def steps_of(space: Space, genome: Genomes) -> Genomes:
-    """All that differ from a genome (1, G) by one step of a gene with an order."""
+    """All genomes different from a genome (1, G) by one step of an ordered gene."""
     moves = np.diag(ordered_of(space).astype(np.int64))
     found = genome + np.concatenate([moves, -moves])
     return found[((found >= space.low) & (found <= space.high)).all(axis=1) & (found != genome).any(axis=1)]
 
 
 def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]:
-    """How alike all genomes are, (n, n), of whose genes those with order lie at `places` and the others are `genes`, and the
-    share that nothing explains: those by which the scores (k,) of the first ones are likeliest."""
+    """Similarity matrix (n, n) of all genomes, with ordered genes at `places` and other `genes`, and the relative
+    unexplained variance, both of maximum likelihood for the scores (k,) of the first genomes.
+    """
     known, found = len(scores), list[tuple[float, Array, float]]()
     for reach, alone in product(REACHES, ALONE):
         near = likeness(places, genes, len(places), reach, APART * reach**2)
@@ -95,7 +98,9 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
 
 
 def improvement(better: Array, spread: Array) -> Array:
-    """(n,) by how much scores fall short of another, on the mean, that are expected to lie so much below it."""
+    """(n,) expected improvement: mean positive part of the amount below a score, for an expected amount `better` and
+    deviation `spread`.
+    """
     ratio = better / spread
     below = 0.5 * np.array([math.erfc(-x / math.sqrt(2.0)) for x in ratio.tolist()])
     return better * below + spread * exps(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi)

@@ -1,4 +1,4 @@
-"""How parents become children: crossover of some, then mutations whose shares follow their success.
+"""Variation of parents to children: crossover of some, then mutations with shares following their success.
 
 variation = Variation(space, mutations, crossover, rate)
 children, used = variation.mutate(variation.cross(pairs, context), context)
@@ -20,13 +20,13 @@ from . import mating
 from .operators.segments import SegmentMove
 
 AGAIN = 0.45
-"""Chance that a genome mutates once more after each mutation."""
+"""Probability of a further mutation after each mutation."""
 FLOOR = 0.06
-"""Smallest share of a mutation; less where there are many."""
+"""Smallest share of a mutation; less with many mutations."""
 
 
 class Variation:
-    """Crossover and mutations of a search. A mutation's share grows with how often it led to survivors."""
+    """Crossover and mutations of a search. A mutation's share grows with its success in producing survivors."""
 
     def __init__(self, space: Space, mutations: Sequence[Mutation], crossover: Crossover, rate: float) -> None:
         self.crossover, self.rate = crossover, rate
@@ -41,7 +41,7 @@ class Variation:
 
     @property
     def shares(self) -> Array:
-        """(mutations,) chance of each to be the next."""
+        """(mutations,) probability of each mutation to be next."""
         rates = self.worked / self.tried * np.sqrt(self.prior)
         floor = min(FLOOR, 0.5 / len(rates))
         shares = floor + (1.0 - floor * len(rates)) * rates / rates.sum()
@@ -49,7 +49,7 @@ class Variation:
 
     @property
     def ends(self) -> Array:
-        """(mutations,) where these end, of a number below 1."""
+        """(mutations,) cumulative shares."""
         if self._ends is None:
             ends = self.shares.cumsum()
             self._ends = ends / ends[-1]
@@ -64,8 +64,10 @@ class Variation:
         return children
 
     def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
-        """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,). How often each mutates is
-        drawn first, so that each mutation is asked for many genomes at once; one after the other, in their order."""
+        """Genomes (n, G) after one or a few mutations each, and the index of the first mutation of each (n,). The
+        numbers of mutations are drawn first, so each mutation handles many genomes at once, one mutation after the
+        other.
+        """
         rng, count = context.rng, len(genomes)
         if not self.mutations:  # no gene has a choice
             return genomes.copy(), np.zeros(count, dtype=np.int64)
@@ -82,7 +84,7 @@ class Variation:
         return changed, used
 
     def learn(self, used: PerDesign, worked: PerDesign) -> None:
-        """Takes in whether the designs (n,) that `used` these mutations first turned out well."""
+        """Learn whether the designs (n,) first varied by the mutations `used` turned out well."""
         self._ends = None
         for index in range(len(self.mutations)):
             mine = used == index
@@ -91,7 +93,9 @@ class Variation:
 
 
 def places_of(mutations: Sequence[Mutation], space: Space) -> list[int] | None:
-    """Which segments of the space these mutations move, if each is the moves of one, in the order of the space."""
+    """Indices of the segments moved by these mutations, if each mutation is the moves of one segment, in the order of
+    the space; else None.
+    """
     names = [mutation.segment for mutation in mutations if type(mutation) is SegmentMove]
     places = [place for place, name in enumerate(space.slices) if name in names]
     return places if len(names) == len(mutations) and names == [[*space.slices][place] for place in places] else None

@@ -1,12 +1,12 @@
-"""The architecture: one flat list of components, from the outermost storage level to the compute units, and what they
-take: energies per action, and areas of zero.
+"""The architecture: a flat list of components from the outermost storage level to the compute units, with energy per
+action and zero area.
 
-Capacities are those that a tile may use (a double-buffered memory counts half), so no buffering factor is given. Data
-and metadata have separate memories in Timeloop; where SparseMap lets them share one, each gets all of it, which is room
-enough for every design that SparseMap calls valid.
+Capacities are the usable tile sizes (half for a double-buffered memory), so no buffering factor is given. Data and
+metadata have separate memories in Timeloop. If SparseMap shares a memory between data and metadata, each gets the whole
+size: enough room for every design valid in SparseMap.
 
-Every action that Timeloop knows is listed: for one that is missing it would take the energy of another. Given this
-table it does not call Accelergy.
+All Timeloop actions are listed, since Timeloop takes the energy of another action for a missing action. With this table
+Timeloop does not call Accelergy.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sparsemap.problem.problem import Problem
 from .problem import Names
 
 LIMIT = 2**32 - 1
-"""Timeloop keeps depths, and the bits of a metadata memory, in 32 bits."""
+"""Timeloop's 32-bit limit on depths, and on the bits of a metadata memory."""
 NOT_COUNTED = ("wire-energy", "router-energy", "energy-per-hop", "energy-per-ingress", "addr-gen-energy")
-"""SparseMap counts neither networks nor address generation."""
+"""Attributes set to zero: SparseMap counts neither networks nor address generation."""
 STORAGE_ACTIONS = {
     f"{kind}_{part}{action}": f"{part}{own}" if kind == "random" else f"{kind}_{part}{action}"
     for kind in ("random", "gated", "skipped")
@@ -33,7 +33,7 @@ STORAGE_ACTIONS = {
 }
 """Timeloop's action -> SparseMap's."""
 RECODING = {"decompression_count": "decode", "compression_count": "encode"}
-"""Of a level that holds uncompressed what is compressed further out: Timeloop's action -> SparseMap's."""
+"""For a level that decodes tensors: Timeloop's action -> SparseMap's."""
 COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped": "skipped"}
 
 
@@ -51,7 +51,7 @@ def _component(name: str, kind: str, instances: int, word_bits: int, more: Mappi
 
 
 def unlimited(level: Level) -> bool:
-    """Whether Timeloop is told of no capacity: only levels of class DRAM may have none."""
+    """Whether to omit the capacity for Timeloop, allowed for levels of class DRAM only."""
     return level.capacity_bits is None or level.capacity_bits // level.word_bits > LIMIT
 
 
@@ -73,7 +73,7 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
 
 
 def _metadata_depth(level: Level) -> int:
-    """Accesses' worth of metadata; a started one counts, so that the last bits of a capacity can be used."""
+    """Capacity in metadata accesses, rounded up so that the last bits of a capacity can be used."""
     most = LIMIT // level.metadata_width
     bits = level.capacity_bits if level.shared_capacity else level.metadata_capacity_bits
     return most if bits is None else min(most, math.ceil(bits / level.metadata_width))
@@ -96,7 +96,7 @@ def energy_table(problem: Problem, names: Names) -> dict[str, Any]:
 
 
 def area_table(names: Names) -> dict[str, Any]:
-    """The table of the file `ART.yaml`. Without area there is no distance, hence no wire energy either."""
+    """The table of the file `ART.yaml`. Zero area means zero distance, hence no wire energy either."""
     components = [*names.levels, names.compute]
     return {"ART": {"version": 0.3, "tables": [{"name": f"system.{name}", "area": 0.0} for name in components]}}
 

@@ -14,7 +14,7 @@ from sparsemap.files import shown
 
 
 def _is_project(file: Path) -> bool:
-    """Whether it is a YAML file, or a folder of some."""
+    """Whether a path is a YAML file, or a folder with YAML files."""
     return file.suffix in (".yaml", ".yml") or (file.is_dir() and any(file.glob("*.y*ml")))
 
 
@@ -62,9 +62,9 @@ def import_timeloop(
 ) -> None:
     """Read a Timeloop project.
 
-    It becomes workload, hardware, space and design. The project is one file or several, or all YAML files of a
-    folder. What SparseMap cannot express is listed with its place, and the design is left out if its numbers
-    would be others.
+    The project becomes workload, hardware, space and design. It is one file or several, or all YAML files of a folder.
+    Parts without a counterpart in SparseMap are listed with their place; the design is left out if its numbers would
+    differ.
     """
     from .project import import_project, line, write
 

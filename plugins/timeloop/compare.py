@@ -1,8 +1,8 @@
-"""Set-ups of others beside the output of their own evaluator: `sparsemap import FOLDER ... --compare`.
+"""External set-ups beside the output of their own evaluator: `sparsemap import FOLDER ... --compare`.
 
-FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises, or
-any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what deviates
-or is left out is named with its cause.
+FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises,
+or any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared. Deviating
+or excluded set-ups are listed with the cause.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from .project_yaml import text_of
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20
 PARTS = 8
-"""The most files of a set-up that lies in parts beside its output."""
+"""Most input files of a set-up in parts beside its output."""
 WHOLE = ("aggregated_input.yaml", "parsed-processed-input.yaml")
 CYCLES = re.compile(r"^Cycles: (\d+)$", re.M)
 ENERGY = re.compile(r"^ +Energy \(total\) +: ([\d.e+-]+) pJ$", re.M)
 LEVEL = re.compile(r"^=== (.+) ===$", re.M)
 NETWORKS = re.compile(r"^Networks$", re.M)
 SMALL = 1e-3
-"""The relative deviation of an energy that counts as none."""
+"""Relative deviation of an energy below which energies count as equal."""
 FEW = 1e-5
-"""The relative deviation of cycles that single counts explain."""
+"""Relative deviation of cycles explained by single counts."""
 CAUSES = (
     ("stream;", "words that stream through"),
     ("neighbours hand each other no words", "words of windows that neighbours hand on"),
 )
-"""What a level's notes mean for its energy; a note of another level only where none of its own does."""
+"""Text in a level's notes, and the cause of an energy deviation; notes of other levels count if no own note matches."""
 LAYOUTS: dict[str, tuple[str, ...]] = {
     r"(?P<root>.*/fig12_[^/]*)/ref_outputs/[^/]+/(?P<layer>L\d+)/(?P<density>\w+)/output": (
         *("hardware-specs/designs/arch.yaml", "hardware-specs/configurations/SI-SW.yaml"),
@@ -55,16 +55,16 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
         "ref_outputs/output_{density}_{format}/timeloop-mapper.map.yaml",
     ),
 }
-"""Where the inputs of outputs lie that have none beside them: those of Sparseloop's artifact (MICRO 2022)."""
+"""Input files of outputs without inputs beside them, for Sparseloop's artifact (MICRO 2022)."""
 
 
 @attrs.frozen
 class SetUp:
-    """Files of a set-up, and what Timeloop printed."""
+    """Files of a set-up, and the printed results of Timeloop."""
 
     group: str
     name: str
-    """The folder of the output, from the root."""
+    """Folder of the output, relative to the root."""
     files: tuple[Path, ...]
     cycles: int
     energy_pj: float
@@ -73,7 +73,7 @@ class SetUp:
 
 
 def set_ups(root: Path) -> Iterator[SetUp]:
-    """The set-ups below a folder of which both inputs and outputs are there."""
+    """The set-ups below a folder with both inputs and outputs."""
     for stats in sorted(path for path in root.rglob("*.stats.txt") if path.name in STATS):
         folder = stats.parent
         files = inputs_of(folder, stats.name.partition(".")[0])
@@ -91,7 +91,7 @@ def set_ups(root: Path) -> Iterator[SetUp]:
 
 
 def _group(root: Path, stats: Path) -> str:
-    """The folder that holds the reference outputs; where designs differ within it, the design too."""
+    """Name of the folder with the reference outputs, plus the design if designs differ within the folder."""
     parts = list(stats.parent.relative_to(root).parts)
     cut = next((i for i, part in enumerate(parts) if part.replace("-", "_") in REFERENCES), len(parts))
     base = parts[cut - 1] if cut > 0 else root.name
@@ -110,7 +110,7 @@ REFERENCES = ("ref_outputs", "ref_output", "dense_outputs", "outputs")
 
 
 def inputs_of(folder: Path, program: str) -> tuple[Path, ...]:
-    """The input files of an output; none where they are not there."""
+    """The input files of an output; empty if missing."""
     for place in (folder, folder.parent):
         if whole := _first(place, WHOLE):
             parts = (_first(place, (name, f"{program}.{name}")) for name in ("ERT.yaml", "map.yaml"))
@@ -133,20 +133,20 @@ def _first(place: Path, names: Sequence[str]) -> Path | None:
 
 @attrs.frozen
 class CaseOutcome:
-    """What became of a set-up: ratios to Timeloop's cycles and energy, or why there are none."""
+    """Comparison of a set-up: ratios to Timeloop's cycles and energy, or the reasons against a comparison."""
 
     set_up: SetUp
     imported: Imported | None
     cycles: float = 0.0
     energy: float = 0.0
     levels: Mapping[str, float] = attrs.field(factory=dict)
-    """pJ by storage level that Timeloop prints too."""
+    """pJ by storage level, for levels that Timeloop prints too."""
     reasons: tuple[str, ...] = ()
-    """Why it is left out, or deviates."""
+    """Reasons for an exclusion or deviation."""
 
 
 def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
-    """`older`: as evaluators before v3.0.3 count."""
+    """Import, evaluate and compare a set-up; `older`: count as evaluators before v3.0.3."""
     imported: Imported | None = None
     try:
         imported = import_project(one.files, older=older)
@@ -168,7 +168,7 @@ def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
 
 
 def designed(imported: Imported, registry: Registry, model: Mapping[str, Any]) -> Design:
-    """The design of a project, with the keys of a cost model changed; `SpecError` with every cause where there is none."""
+    """The design of a project, with changed keys of the cost model; `SpecError` with all causes if there is none."""
     if "design" not in imported.tables:
         causes = dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops)
         raise SpecError(Mistake("", "", cause) for cause in causes or ("no mapping",))
@@ -185,13 +185,13 @@ def _cause(imported: Imported, level: str) -> str:
 
 
 def compared(roots: Sequence[Path], older: bool = False) -> list[CaseOutcome]:
-    """What becomes of the set-ups below folders."""
+    """Comparisons of the set-ups below folders."""
     registry = load()
     return [outcome(one, registry, older) for root in roots for one in set_ups(root)]
 
 
 def rows(outcomes: Sequence[CaseOutcome]) -> list[dict[str, Any]]:
-    """Set-up by set-up, cycles and energy beside the reference; 0 of those that are left out."""
+    """Cycles and energy of every set-up beside the reference; 0 for excluded set-ups."""
     found = []
     for one in outcomes:
         given = one.set_up
@@ -206,7 +206,7 @@ def rows(outcomes: Sequence[CaseOutcome]) -> list[dict[str, Any]]:
 
 
 def report(outcomes: Sequence[CaseOutcome]) -> str:
-    """A table of set-ups by group, with the causes of what deviates or is left out."""
+    """A table of set-ups by group, with the causes of deviations and exclusions."""
     if not outcomes:
         return "no set-up with inputs and a reference output"
     head = "set-ups,tried,evaluated,cycles equal,cycles ratio,energy within 0.1 %,energy ratio,cause"

@@ -1,4 +1,4 @@
-"""Writes a design as the complete input of `timeloop-model`, with a README: how to run it, and what it should say.
+"""Exporter of a design as the complete input of `timeloop-model`, with a README of the commands and expected output.
 
 Timeloop concatenates its input files, so each is a block mapping without document marks.
 """
@@ -30,11 +30,11 @@ from .sparse import crashing, sparse_optimizations
 
 
 def yaml_text(table: Mapping[str, Any], comment: str = "") -> str:
-    """The text of a table of tables, lists, text, numbers and booleans, under a comment."""
+    """YAML text of a table of tables, lists, text, numbers and booleans, under a comment."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Tables in blocks, lists without a table in one line; nothing is an alias."""
+        """Block style for tables, a single line for lists without tables, no aliases."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -98,7 +98,7 @@ ABOUT = {
 
 
 def tables(design: Design) -> dict[str, dict[str, Any]]:
-    """The tables of the input files by file name; `DesignError` for what Timeloop v3.0.3 cannot be told."""
+    """The tables of the input files by file name; `DesignError` for a design that Timeloop v3.0.3 cannot express."""
     problem = design.problem
     foreign = [name for name in problem.cost_model.needs if name not in COLUMNS]
     if foreign:
@@ -123,7 +123,7 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
 
 @attrs.frozen
 class Expectation:
-    """What Timeloop should print, or why it should stop."""
+    """Expected numbers from Timeloop, or the reason for a stop."""
 
     cycles: float | None = None
     energy_pj: float | None = None
@@ -138,9 +138,9 @@ DEFECT = "by a defect of its own"
 
 
 def expected(design: Design, own: Mapping[str, float]) -> Expectation:
-    """The cost model's numbers with Timeloop's defects and without charges, or why Timeloop should stop.
+    """The cost model's numbers with Timeloop's defects and without charges, or the reason why Timeloop should stop.
 
-    A cost model that does not know the defects is taken at its word (`own`).
+    For a cost model without the defects, its own numbers (`own`).
     """
     model: Any = design.problem.cost_model
     if "quirks" not in attrs.fields_dict(type(model)):
@@ -160,7 +160,7 @@ def expected(design: Design, own: Mapping[str, float]) -> Expectation:
 
 
 def apart(problem: Problem) -> Problem:
-    """The problem with memories that Timeloop is told of: metadata have as much room as data, and share none of it."""
+    """The problem with the memories given to Timeloop: separate memories of the full size for data and metadata."""
     chip = problem.chip
     shared = np.asarray(chip.shared_capacity)
     room = np.where(shared, chip.capacity_bits, chip.metadata_capacity_bits)
@@ -168,9 +168,9 @@ def apart(problem: Problem) -> Problem:
 
 
 def unlimited(design: Design) -> tuple[Design, list[str]]:
-    """The design with mechanisms that look any distance ahead, as Timeloop has them alone, and those that do not.
+    """The design with unlimited lookahead, as in Timeloop, and the names of mechanisms with limited lookahead.
 
-    The same design where every mechanism looks as far.
+    The same design if no mechanism is limited.
     """
     chosen: dict[str, Any] = {design.mechanism(place).name: design.mechanism(place) for place in design.problem.places}
     limited = (name for name, one in chosen.items() if "lookahead" in attrs.fields_dict(type(one)))
@@ -186,7 +186,7 @@ def unlimited(design: Design) -> tuple[Design, list[str]]:
 def readme(
     problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str] = ()
 ) -> str:
-    """How to run Timeloop on the files, and what it should say."""
+    """README with the commands for Timeloop and the expected output."""
     model, names = problem.cost_model, Names.of(problem)
     mine = f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
     if there.cycles is None or there.energy_pj is None:

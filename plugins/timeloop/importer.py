@@ -1,4 +1,4 @@
-"""Reads a Timeloop problem file, v2 to v4, as the spec of an einsum workload."""
+"""Reader of Timeloop problem files, v2 to v4, as the spec of an einsum workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .project_yaml import YamlTable, error, read
 MAX_OPERANDS = 4
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 DATA = (".txt", ".mtx", ".npz", ".npy")
-"""Files of actual data; in a text stands a digit per word."""
+"""Suffixes of files with actual data; a text file has a digit per word."""
 DISTRIBUTIONS = {
     **dict.fromkeys(("fixed", "fixed-structured", "fixed_structured"), "structured"),
     "hypergeometric": "uniform",
@@ -23,11 +23,11 @@ DISTRIBUTIONS = {
     **dict.fromkeys(("real-data", "actual-data"), "data"),
 }
 Term = tuple[str, ...]
-"""A dimension, and perhaps the coefficient that it is multiplied by."""
+"""A dimension, optionally with the name of a coefficient."""
 
 
 def read_problem(path: Path | str, name: str = "") -> dict[str, Any]:
-    """The table of a workload spec; `SpecError` for what is missing, wrong, or unknown to SparseMap."""
+    """The table of a workload spec; `SpecError` for missing, wrong or unknown values."""
     path = Path(path)
     found = _load(path)
     if found.get("problem") is None:
@@ -79,7 +79,7 @@ def _load(path: Path) -> YamlTable:
 
 
 def _shape(problem: YamlTable, path: Path) -> YamlTable:
-    """The shape, which may stand in a file of its own, beside the problem."""
+    """The shape, possibly from a separate file beside the problem."""
     given = problem.get("shape")
     if not isinstance(given, str):
         return problem.table("shape")
@@ -116,7 +116,7 @@ def _whole(table: YamlTable, key: str, default: int | None = None) -> int:
 
 
 def _ranks(space: YamlTable, dims: Sequence[str], factors: Mapping[str, int]) -> list[list[Term]]:
-    """Terms by rank; a plain name stands for a rank or a term of its own."""
+    """Terms by rank; a plain name stands for a whole rank or term."""
     given, at = space.get("projection"), space.at("projection")
     ranks: list[Any] = given if isinstance(given, list) else [None]
     if not all(isinstance(rank, str) or (isinstance(rank, list) and rank) for rank in ranks):
@@ -135,7 +135,7 @@ def _ranks(space: YamlTable, dims: Sequence[str], factors: Mapping[str, int]) ->
 
 
 def _indices(ranks: Sequence[Sequence[Term]], lone: Sequence[str], factors: Mapping[str, int]) -> str:
-    """`lone` dimensions of size one index the output only: Timeloop's way to say that it is a single value."""
+    """Index text of a tensor. Dimensions in `lone`, of size one, index only the output: Timeloop's form of a scalar."""
     sums = []
     for rank in ranks:
         if rank not in [[(dim,)] for dim in lone]:
@@ -145,8 +145,10 @@ def _indices(ranks: Sequence[Sequence[Term]], lone: Sequence[str], factors: Mapp
 
 
 def _density(instance: YamlTable, tensor: str, path: Path) -> dict[str, Any]:
-    """A plain number is a fixed-structured density; a tensor without density is dense. Files of data lie below the folder of
-    the problem."""
+    """Density of a tensor: a plain number is fixed-structured, a missing density is dense.
+
+    Files of data are searched below the folder of the problem.
+    """
     common = instance.get("commonDensity") is not None
     table, key = (instance, "commonDensity") if common else (instance.table("densities"), tensor)
     given = table.get(key)

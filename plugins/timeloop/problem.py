@@ -1,9 +1,9 @@
-"""The problem in the names that Timeloop accepts: dimensions, the projections of the tensors, sizes and densities; and a mapping.
+"""The problem with names valid in Timeloop (dimensions, tensor projections, sizes and densities), and the mapping.
 
-Dimensions are single letters, levels letters, digits and underscores. Of the mapping there are per storage level its temporal
-loops, its spatial loops, and the tensors that it keeps. Timeloop writes loops from inner to outer and calls a tensor that a
-level does not store bypassed. All spatial loops go along X. Transfers between neighbours, which Timeloop assumes by default,
-are switched off, but for those of `links`.
+Dimensions are single letters; levels are letters, digits and underscores. The mapping has, per storage level, temporal
+loops, spatial loops, and the stored tensors. Timeloop writes loops from inner to outer, and lists tensors not stored in
+a level as bypassed. All spatial loops go along X. Timeloop's default transfers between neighbours are switched off,
+except for tensors in `links`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.problem import Problem
 
 TAKEN_LEVELS = ("wire",)
-"""A component of this name in the energy table is taken for the wires."""
+"""Names reserved in the energy table, here for the wires."""
 
 
 @attrs.frozen
@@ -32,7 +32,7 @@ class Names:
     dims: Mapping[str, str]
     """Letter by dimension, in the order of the workload."""
     lone: str | None
-    """Letter of a dimension of size one that indexes tensors without any index; None if there is no such tensor."""
+    """Letter of a size-one dimension that indexes scalar tensors; None without scalar tensors."""
     levels: tuple[str, ...]
     """Storage levels, outermost first."""
     compute: str
@@ -50,7 +50,7 @@ class Names:
 
 
 def dim_letters(dims: Iterable[str]) -> dict[str, str]:
-    """A letter per dimension: its name if that is one letter, else a free letter, preferably one of its own."""
+    """A letter per dimension: a single-letter name itself, else a free letter, preferably from the name."""
     dims = tuple(dims)
     letters = {dim: dim for dim in dims if re.fullmatch("[A-Za-z]", dim)}
     for dim in dims:
@@ -68,7 +68,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def level_names(names: Iterable[str]) -> list[str]:
-    """Names without brackets, points and blanks, all different."""
+    """Distinct names without brackets, points and blanks."""
     found: list[str] = []
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
@@ -79,11 +79,11 @@ def level_names(names: Iterable[str]) -> list[str]:
 
 
 LIMIT = 2**31
-"""Timeloop keeps sizes and coefficients in 32 bits, with sign."""
+"""Timeloop's signed 32-bit limit on sizes and coefficients."""
 
 
 def problem_table(problem: Problem, names: Names) -> dict[str, Any]:
-    """The table of the file `problem.yaml`; `DesignError` for what Timeloop cannot be told."""
+    """The table of the file `problem.yaml`; `DesignError` for a problem that Timeloop cannot express."""
     sizes = {names.dims[dim]: size for dim, size in problem.sizes.items()}
     coefficients = sorted({c for tensor in problem.tensors for rank in tensor.ranks for _, c in rank if c > 1})
     too_large = [n for n in (*sizes.values(), *coefficients) if n >= LIMIT]
@@ -110,7 +110,7 @@ def _data_space(tensor: Tensor, names: Names) -> dict[str, Any]:
 
 
 def density(tensor: Tensor) -> dict[str, Any]:
-    """The density of a tensor; `DesignError` if Timeloop v3.0.3 has no such model."""
+    """The density of a tensor; `DesignError` for a model missing in Timeloop v3.0.3."""
     model: Any = tensor.density.nominal
     match model.type_name:
         case "uniform":

@@ -1,6 +1,6 @@
-"""A Timeloop project as the files of a workload, a hardware, a space and a design, with the list of what became of it.
+"""A Timeloop project as workload, hardware, space and design files, with a note on every value.
 
-What stops a file from being written is a note with its place; other files are written all the same.
+A part that cannot be written has a note with its place; the other parts are written all the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
 PARTS = ("workload", "hardware", "space", "design")
 FILES = 500
-"""The most YAML files that folders may hold."""
+"""Most YAML files in the folders of a project."""
 PARTS_OF_A_PROJECT = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT", "constraints")
 HANDLED = {
     *PARTS_OF_A_PROJECT,
@@ -46,7 +46,7 @@ OTHER = {
 
 @attrs.frozen
 class Imported:
-    """Tables by part, and what became of the files' values."""
+    """Tables by part, and notes on the values of the files."""
 
     tables: Mapping[str, Mapping[str, Any]]
     notes: tuple[Note, ...]
@@ -57,8 +57,10 @@ class Imported:
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files, those of folders in their order, but for those that lie beside Timeloop's outputs further down; `SpecError`
-    if there is none."""
+    """The files, and the YAML files of folders in order; subfolders with Timeloop's outputs are left out.
+
+    `SpecError` if there is no file.
+    """
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -76,8 +78,10 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -> Imported:
-    """The parts of a project; `SpecError` for what is no project at all. `older`: as evaluators before v3.0.3 count, such as
-    that of Sparseloop's artifact."""
+    """The parts of a project; `SpecError` if the files are no project.
+
+    `older`: count as evaluators before v3.0.3, such as the evaluator of Sparseloop's artifact.
+    """
     notes, tables = Notes(), dict[str, Mapping[str, Any]]()
     project = merged(files_of(paths))
     _set_variables(project.get("architecture"), project.table("variables"))
@@ -99,7 +103,7 @@ def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -
 
 
 def _set_variables(part: Any, variables: YamlTable) -> None:
-    """Numbers in place of the names of variables, where an architecture has a name for a number."""
+    """Replace names of variables by their numbers, in attributes of an architecture."""
     if isinstance(part, YamlTable):
         for key, value in part.items():
             named = key in ("attributes", "spatial") and isinstance(value, YamlTable)
@@ -258,7 +262,7 @@ def _sizes(project: YamlTable) -> dict[str, int]:
 
 
 def write(imported: Imported, out: Path) -> list[Path]:
-    """Writes a TOML file per part, and the notes as `import.json` and `import.md`; parts that are not there are deleted."""
+    """Write a TOML file per part, and the notes as `import.json` and `import.md`; delete files of missing parts."""
     texts = {out / f"{part}.toml": toml_text.dumps(table) for part, table in imported.tables.items()}
     rows = [
         {"verdict": note.verdict, "file": note.source.file, "line": note.source.line, "key": note.source.key,
@@ -271,7 +275,7 @@ def write(imported: Imported, out: Path) -> list[Path]:
 
 
 def markdown(imported: Imported) -> str:
-    """What was taken, assumed, and has no counterpart."""
+    """Report of values taken, assumed, or without a counterpart."""
     lines = ["# Import of a Timeloop project", ""]
     for verdict, title in VERDICTS.items():
         found = [note for note in imported.notes if note.verdict == verdict]
@@ -281,6 +285,6 @@ def markdown(imported: Imported) -> str:
 
 
 def line(note: Note) -> str:
-    """One line: place, text, and for what is missing its cause and the file that is not written."""
+    """A line for a note: place, text, and for a missing value its cause and the unwritten file."""
     text = f"{note.cause}: {note.text}" if note.cause and note.cause != note.text else note.text
     return f"{note.source}: {text}" + (f" (no {note.stops}.toml)" if note.stops else "")

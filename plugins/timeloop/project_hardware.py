@@ -1,9 +1,9 @@
-"""The architecture of a Timeloop project as storage levels from the outermost inwards, and as the table of a hardware.
+"""The architecture of a Timeloop project as storage levels from the outermost inwards, and as a hardware table.
 
-A component that is there several times is an own level with as many instances; the fan-out of a level is how many
-instances of the next one there are for each of its own. Buffers side by side, of which each keeps other tensors, are
-levels in the order in which they stand, as Timeloop takes them. So is what stores nothing and spreads what is below it,
-since Timeloop counts words that neighbours share per level.
+A repeated component is a level with as many instances. The fan-out of a level is the number of next-level instances per
+instance. Parallel buffers for different tensors are separate levels in the order of the file, as in Timeloop. A
+component that stores nothing and only spreads the components below is a level too, since Timeloop counts words shared
+by neighbours per level.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .project_yaml import TAG, Notes, YamlSource, YamlTable, error
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64
 SPREADING = "inter_{}_spatial"
-"""What the front end of v0.4 calls the level that spreads a component or container."""
+"""Name of the spreading level of a component or container in the front end of v0.4."""
 KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
     *(f"{what}_{part}" for what in ("memory", "data_storage", "metadata_storage") for part in ("depth", "width")),
@@ -37,7 +37,7 @@ LEFT_OUT = {
     "reduction_supported": "levels that cannot add partial sums",
     "concordant_compressed_tile_traversal": "discordant traversal",
 }
-"""What a level lacks here for keys that can change numbers, unless they have one of the values that mean nothing."""
+"""Unsupported attributes that can change numbers, unless they have a value in `NO_EFFECT`."""
 NO_EFFECT = (None, 0, "", "null", 1)
 PLAIN = ("mac", "mult", "compute")
 COMPUTE = ("random_compute", "mac_random", "mult_random", *PLAIN)
@@ -47,7 +47,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "metadata_read": ("random_metadata_read", "metadata_read"),
     "metadata_write": ("random_metadata_fill", "random_metadata_write", "metadata_fill", "metadata_write"),
 }
-"""SparseMap's action -> rows of the energy table, the first that is there."""
+"""SparseMap's action -> rows of the energy table, in order of preference."""
 
 
 @attrs.frozen
@@ -56,18 +56,18 @@ class Component:
 
     name: str
     kind: str
-    """Its class in the file."""
+    """Class of the component in the file."""
     instances: int
     attributes: YamlTable
     table: YamlTable
     spatial: bool = False
-    """Whether it is a container alone, which only spreads what is below it."""
+    """Whether the component is only a container, spreading the components below."""
     beside: tuple[str, ...] = ()
-    """Tensors that pass by it, since a branch beside it keeps them."""
+    """Tensors that pass by, since a parallel branch keeps them."""
 
     @property
     def dummy(self) -> bool:
-        """Whether it stores nothing, whatever the mapping says."""
+        """Whether the component stores nothing under any mapping."""
         return self.spatial or "dummy" in self.kind.lower() or (self.depth == 0 and not self.unlimited)
 
     @property
@@ -89,7 +89,7 @@ class Component:
 
     @property
     def block_words(self) -> int:
-        """Words of one access."""
+        """Words per access."""
         given = self.attributes.number("block_size")
         width = self.attributes.number("width", "memory_width", "data_storage_width")
         return max(1, int(given or (width or 0) // (self.word_bits * self.cluster)))
@@ -100,12 +100,12 @@ class Component:
 
     @property
     def metadata_word(self) -> int:
-        """Bits of a unit of metadata where a format does not say."""
+        """Bits of a metadata unit for formats without an explicit width."""
         return int(self.attributes.number("metadata_datawidth", "metadata_word_bits") or 0)
 
 
 def components(project: YamlTable, notes: Notes) -> list[Component]:
-    """All components, outermost first, the last one the compute unit."""
+    """All components, outermost first, ending with the compute unit."""
     architecture = project.table("architecture")
     if "nodes" in architecture:
         found = list(_nodes(architecture.rows("nodes"), [1], architecture.table("attributes")))
@@ -149,7 +149,7 @@ def _attributes(table: YamlTable, inherited: YamlTable) -> YamlTable:
 
 
 def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Component]:
-    """v0.2 and v0.3: local components, then what is below them, each as often as its branch."""
+    """v0.2 and v0.3: local components, then the subtree below, each multiplied by the count of its branch."""
     if len(subtrees := table.rows("subtree")) > 1:
         raise error(table.at("subtree"), "has several branches; expected one")
     for branch in subtrees:
@@ -162,13 +162,13 @@ def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Co
 
 
 def _kept(node: YamlTable) -> set[str]:
-    """Tensors that a node of v0.4, or one inside, is told to keep."""
+    """Tensors kept by the constraints of a v0.4 node or its inner nodes."""
     lists = node.table("constraints").table("dataspace")
     return {*lists.names("keep"), *lists.names("keep_only")}.union(*map(_kept, node.rows("nodes")))
 
 
 def _nodes(nodes: Sequence[YamlTable], times: list[int], inherited: YamlTable) -> Iterator[Component]:
-    """v0.4: what stands below a container, or a component with a mesh, is there as often as that says."""
+    """v0.4: nodes below a container or a component with a mesh are multiplied by the mesh."""
     for node in (node for node in nodes if node.get("enabled") is not False):
         tag, common = node.get(TAG, "Component"), _attributes(node, inherited)
         spatial = node.table("spatial")
@@ -200,7 +200,7 @@ def _nodes(nodes: Sequence[YamlTable], times: list[int], inherited: YamlTable) -
 
 @attrs.frozen
 class Stack:
-    """The storage levels of a project, outermost first, and what its other parts say of them."""
+    """The storage levels of a project, outermost first, with the other parts' information about them."""
 
     levels: Sequence[Component]
     compute: Component
@@ -209,7 +209,7 @@ class Stack:
     bypass: Mapping[str, list[str]]
     """Tensors that pass by, by level."""
     hollow: Collection[str]
-    """Levels that keep no tensor and only spread what is below them."""
+    """Levels without tensors that only spread the components below."""
     targets: Mapping[str, YamlTable]
     """Sparse optimisations by component."""
     acting: Collection[str]
@@ -321,7 +321,7 @@ def _words(level: Component) -> float | None:
 
 
 def _prices(project: YamlTable) -> tuple[dict[str, dict[str, float]], bool]:
-    """Energies in pJ by component and row, the largest of rows of one name; whether the table is of v0.4."""
+    """Energies in pJ by component and row, the largest of equal names; and whether the table is of v0.4."""
     ert = project.table("ERT")
     found: dict[str, dict[str, float]] = {}
     for table in ert.rows("tables"):
@@ -337,7 +337,7 @@ WITHOUT_ROW = "the energy table has no row for it; Timeloop's own estimate is ta
 
 
 def _usual_pj(level: Component, words: float | None) -> float | None:
-    """pJ of an access by the formulas of Timeloop's public model, for a level that the energy table lacks."""
+    """pJ of an access by the formulas of Timeloop's public model, for a level missing in the energy table."""
     width = level.word_bits * level.block_words * level.cluster
     if level.unlimited:
         return 200.0 * width / 16

@@ -1,4 +1,4 @@
-"""The mapping of a Timeloop project as loops per level and tensors that pass by, and its constraints as a space."""
+"""The mapping of a Timeloop project as loops per level and bypassed tensors, and its constraints as a space."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ LISTS = ("bypass", "datatype", "dataspace")
 FACTORS = re.compile(r"([A-Za-z_][A-Za-z_0-9]*?)\s*(<=|>=|=|(?=\d))\s*([\d,]+)(?=[\s,;]|$)")
 CANDIDATES = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
 MECHANISMS = ("none", "gate-p-by-q", "gate-q-by-p", "gate-both", "skip-p-by-q", "skip-q-by-p", "skip-both", "skip-all")
-"""What a search may choose in the space of a project with two operands."""
+"""Search candidates in the space of a project with two operands."""
 
 
 @attrs.frozen
 class Directive:
-    """One row of a mapping or of constraints."""
+    """A row of a mapping or of constraints."""
 
     target: str
     kind: str
-    """temporal, spatial, or lists: what is kept and what passes by."""
+    """temporal, spatial, or lists (stored and bypassed tensors)."""
     row: YamlTable
 
 
 def directives(rows: Sequence[YamlTable], names: Sequence[str]) -> Iterator[Directive]:
-    """Rows with a target; `SpecError` for a target that is no component."""
+    """Rows with their target; `SpecError` for a target that is no component."""
     for row in rows:
         target, kind = str(row.get("target", row.get("name"))), str(row.get("type", "")).lower()
         apart = SPREADING.format(target)
@@ -50,17 +50,17 @@ def directives(rows: Sequence[YamlTable], names: Sequence[str]) -> Iterator[Dire
 
 LISTED, EVERY = ("keep", "bypass", "keep_only", "bypass_only"), ("*", "all")
 READ = ("target", "name", "type", "factors", "permutation", *LISTED)
-"""Keys of a directive that are read."""
+"""Supported keys of a directive."""
 WITHOUT_EFFECT = {
     "stream": "read only as evaluators before v3.0.3 do",
     "split": "rows and columns of instances count together",
     "no_link_transfer": "neighbours hand each other no words of these",
 }
-"""Keys that change nothing here."""
+"""Keys without an effect here."""
 
 
 def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> None:
-    """Notes on keys of directives that are not read; `stops`: what is not written where they change numbers."""
+    """Note the unsupported keys of directives; `stops`: the file left unwritten if a key changes numbers."""
     for one in rows:
         for key, value in one.row.items():
             if key in READ or not value:
@@ -101,7 +101,7 @@ def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[Yaml
 
 
 def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, list[str]]:
-    """Tensors that pass by, per target; a tensor that no list names is kept unless the list only says what is kept."""
+    """Bypassed tensors per target; an unlisted tensor is kept, unless the row has only kept tensors."""
     found: dict[str, list[str]] = {}
     for one in (one for one in rows if one.kind == "lists"):
         passed = told_of(one.row, tensors)[1]
@@ -110,7 +110,7 @@ def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, li
 
 
 def told_of(row: YamlTable, tensors: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Tensors that a row has kept, and those that it lets pass by; "*" stands for all others."""
+    """Kept and bypassed tensors of a row; "*" stands for all others."""
     named = {key: row.names(key) for key in LISTED}
     for name in (name for names in named.values() for name in names):
         if tensors and name not in (*tensors, *EVERY):
@@ -123,7 +123,7 @@ def told_of(row: YamlTable, tensors: Sequence[str]) -> tuple[list[str], list[str
 
 
 def factors_of(row: YamlTable, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Comparison and number by dimension, from "R=1 S=0", "R1 S0", "R=1,S<=4" or a list of such texts."""
+    """Comparison and number by dimension, from "R=1 S=0", "R1 S0", "R=1,S<=4" or a list of these texts."""
     given = row.get("factors", "")
     texts = given if isinstance(given, list) else [given or ""]
     found: dict[str, tuple[str, int]] = {}
@@ -147,7 +147,7 @@ def factors_of(row: YamlTable, dims: Sequence[str]) -> dict[str, tuple[str, int]
 
 
 def order_of(row: YamlTable, dims: Sequence[str], complete: bool = True) -> list[str]:
-    """Dimensions of the permutation, outer to inner; with `complete`, those that it leaves out are outside."""
+    """Dimensions of the permutation, outer to inner; with `complete`, missing dimensions come outside."""
     given = row.get("permutation") or ""
     inner = [str(name) for name in given] if isinstance(given, list) else re.findall(r"[^\s,]+", str(given))
     if not isinstance(given, list) and not all(name in dims for name in inner):
@@ -164,7 +164,7 @@ def order_of(row: YamlTable, dims: Sequence[str], complete: bool = True) -> list
 
 @attrs.frozen
 class ProjectNest:
-    """Loops of a mapping, outer to inner, bounds above one only: by level, `T` or `S`."""
+    """Loops of a mapping by level and `T` or `S`, outer to inner, bounds above one only."""
 
     loops: Mapping[tuple[str, str], tuple[tuple[str, int], ...]]
 
@@ -181,7 +181,7 @@ class ProjectNest:
 
 
 def nest_of(rows: Sequence[Directive], sizes: Mapping[str, int], notes: Notes) -> ProjectNest | None:
-    """The loops; None, with notes, if the factors do not multiply up to the sizes."""
+    """The loops; None, with a note, if the factors do not multiply to the sizes."""
     given: dict[tuple[str, str], dict[str, int]] = {}
     orders: dict[tuple[str, str], list[str]] = {}
     rest: dict[str, tuple[str, str]] = {}
@@ -220,8 +220,10 @@ def space_table(
     rows: Sequence[Directive], hardware: Sequence[Mapping[str, Any]], hollow: Sequence[str], sizes: Mapping[str, int],
     tensors: Sequence[str], notes: Notes,
 ) -> dict[str, Any]:  # fmt: skip
-    """The table of a space with the constraints of the mapper, where formats and mechanisms are free. Tensors that the mapper
-    has neither to keep at a level nor to let pass by may do either, but at the `hollow` ones, which keep nothing."""
+    """The table of a space with the mapper's constraints and free formats and mechanisms.
+
+    Tensors without a constraint at a level may be kept or bypassed there, except at `hollow` levels without storage.
+    """
     levels, fanouts = [row["name"] for row in hardware], [row.get("fanout", 1) for row in hardware]
     factors: dict[str, dict[str, Any]] = {}
     orders: dict[str, list[str]] = {}

@@ -1,8 +1,8 @@
 """The sparse optimisations of a Timeloop project as formats of rank slots and mechanisms of places.
 
-A level lists ranks for the loops of its tile, from the outermost or the innermost one; SparseMap has one list per tensor
-for the whole hierarchy, and the level from which inwards the tensor is uncompressed. Levels that agree on every loop become
-that; others are noted, and no design is made.
+A level lists ranks for the loops of its tile, from the outermost or the innermost loop. SparseMap has one list per
+tensor for the whole hierarchy, and the level of decoding. Levels that agree on every loop are merged into the list. On
+disagreement there is a note, and no design.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ Rank = tuple[str, int, int]
 """Code, bits of metadata, bits of payload."""
 PLAIN: Rank = ("UOP", 0, 0)
 FREE: Rank = ("B", 0, 0)
-"""Nonzeros alone, and nothing to find them by."""
+"""Nonzeros alone, without metadata."""
 LISTS = {"B": "mask", "CP": "coordinates", "RLE": "runs"}
-"""What an encoder writes (`lists` of a format)."""
+"""Encoder of a code (`lists` of a format)."""
 OLDER_QUIRKS = ("first-fills", "lane-shares")
-"""What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
-takes one loop of each."""
+"""Differences in counting before v3.0.3. These evaluators also do not round coordinates up, and a list of flattened
+dimensions takes one loop of each.
+"""
 ACTIONS = {text: action for action, text in {**EXPORTED, "pack": "position-skipping"}.items()}
 ACTIONS |= {text.replace("-", "_"): action for text, action in ACTIONS.items()}
 
 
 @attrs.frozen
 class ListedRanks:
-    """What a level says about the ranks of a tensor."""
+    """A level's list of ranks for a tensor."""
 
     ranks: tuple[tuple[Rank, frozenset[str]], ...]
-    """Outer to inner; with the dimensions that a rank takes together, none: one loop."""
+    """Ranks, outer to inner, each with its flattened dimensions; empty: a single loop."""
     inner_first: bool
     source: YamlSource
     older: bool = False
-    """Whether a list of dimensions takes one loop of each, in place of all that follow."""
+    """Whether a list of dimensions takes one loop of each, instead of all consecutive loops."""
 
 
 @attrs.frozen
@@ -58,7 +59,7 @@ class SparseDesign:
 
 
 def sparse_targets(project: YamlTable, parts: Sequence[Component]) -> dict[str, YamlTable]:
-    """The optimisations by component, wherever they stand."""
+    """The optimisations by component, from all places in the project."""
     found: dict[str, YamlTable] = {}
     names = [part.name for part in parts]
     for row in project.table("sparse_optimizations").rows("targets"):
@@ -76,7 +77,7 @@ def sparse_targets(project: YamlTable, parts: Sequence[Component]) -> dict[str, 
 
 
 def rank_list(space: YamlTable, level: Component, older: bool, notes: Notes) -> ListedRanks:
-    """The ranks of one tensor at one level, widths as the level has them."""
+    """The ranks of a tensor at a level, with the level's default widths."""
     ranks = []
     for row in space.rows("ranks"):
         code = str(row.get("format", "")).upper()
@@ -99,7 +100,7 @@ def rank_list(space: YamlTable, level: Component, older: bool, notes: Notes) -> 
 
 
 def _adjusted(bits: float, level: Component) -> int:
-    """The width that Timeloop takes: the next one that divides an access, up to twice the width."""
+    """Timeloop's width: the next width that divides an access, up to twice the given width."""
     width, given = level.metadata_width, int(bits)
     if given and width:
         return next((wider for wider in range(given, min(2 * given, 4096)) if width % wider == 0), given)
@@ -107,14 +108,14 @@ def _adjusted(bits: float, level: Component) -> int:
 
 
 Run = tuple[Rank, int]
-"""A rank and how many loops it takes; 0: a tile that is decoded as a whole."""
+"""A rank and its number of loops; 0: a tile decoded as a whole."""
 
 
 def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[Run] | None:
-    """The ranks in use of some loops (outer to inner, by dimension); None, with a note, if loops are left.
+    """The ranks in use of loops (outer to inner, by dimension); None, with a note, if loops are left over.
 
-    A rank takes one loop; one that is flattened takes the next ones that are of its dimensions, and none if the first is
-    not.
+    A rank takes one loop. A flattened rank takes the following loops of its dimensions, and none if the first loop has
+    another dimension.
     """
     ranks = list(reversed(listed.ranks)) if listed.inner_first else list(listed.ranks)
     left = list(reversed(loops)) if listed.inner_first else list(loops)
@@ -132,7 +133,7 @@ def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[R
 
 @attrs.frozen
 class TensorFormats:
-    """The ranks of a tensor, outer to inner, and the level from which inwards it is uncompressed, if any."""
+    """The ranks of a tensor, outer to inner, and the level of decoding, if any."""
 
     runs: Sequence[Run] = ()
     decoded: str = ""
@@ -141,7 +142,7 @@ class TensorFormats:
 
     @property
     def slots(self) -> list[Rank | None]:
-        """None: flattened into the rank inside."""
+        """Rank by slot; None: flattened into the rank inside."""
         return [slot for rank, count in self.runs for slot in (*([None] * (count - 1)), rank)]
 
 
@@ -149,7 +150,7 @@ def tensor_formats(
     tensor: str, dims: set[str], lists: Mapping[str, ListedRanks], storing: Sequence[str], nest: ProjectNest,
     levels: Sequence[str], notes: Notes,
 ) -> TensorFormats | None:  # fmt: skip
-    """Formats of the loops that move a tensor; None, with a note, for what a list of formats cannot say."""
+    """Formats of the loops that move a tensor; None, with a note, if a single list of formats cannot express them."""
     packed = {level: any(rank[0] != "UOP" for rank, _ in listed.ranks) for level, listed in lists.items()}
     if not any(packed.values()):
         for level, listed in lists.items():
@@ -222,8 +223,10 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
 def mechanism(
     target: YamlTable, place: str, tensors: Sequence[str], bare: Sequence[str], notes: Notes
 ) -> dict[str, Any] | None:
-    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed. `bare`:
-    tensors that are dense and have no metadata."""
+    """The mechanism table of a place, empty without a mechanism; None, with notes, if not expressible.
+
+    `bare`: dense tensors without metadata.
+    """
     kinds: set[str] = set()
     filters: list[dict[str, Any]] = []
     failed = False
@@ -261,14 +264,14 @@ def mechanism(
 
 
 def condenses(target: YamlTable) -> bool:
-    """Whether fewer instances are needed below than loops are spread over."""
+    """Whether an action reduces the instances below to fewer than the spatial iterations."""
     return any(ACTIONS.get(str(row.get("type"))) == "condense" for row in target.rows("action_optimization"))
 
 
 def sparse_design(
     stack: Stack, spots: Sequence[str], dense: Sequence[str], nest: ProjectNest, older: bool, notes: Notes
 ) -> SparseDesign | None:
-    """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
+    """Formats and mechanisms of a design; None, with notes, for features missing in SparseMap."""
     names, tensors, compute = [level.name for level in stack.levels], stack.tensors, stack.compute
     none = YamlTable(YamlSource())
     pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}

@@ -1,6 +1,6 @@
-"""YAML of a Timeloop project with the place of every value, and the list of what became of each.
+"""YAML of a Timeloop project with the place of every value, and the notes on each value.
 
-Only plain data is made: a tag on a table, such as `!Component`, is kept as text under `TAG`, any other tag is refused.
+Only plain data is built. A tag on a table, such as `!Component`, is kept as text under `TAG`; any other tag is refused.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SCALARS = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", 
 TEXTS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 BYTES = 1 << 20
 NODES = 20_000
-"""The most values in a file, those that aliases repeat counted as often as they stand."""
+"""Most values in a file; values repeated by aliases count every time."""
 DEPTH = 50
 INCLUDE = re.compile(r"^\{\{ *include_text\( *(['\"])(.+?)\1 *\) *\}\} *$", re.M)
-"""The template by which public layer files include what they share."""
+"""The template of public layer files for shared parts."""
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-"""YAML of 2002 takes 1e-9 for text."""
+"""A number, including 1e-9, which the YAML standard of 2002 reads as text."""
 
 
 @attrs.frozen
 class YamlSource:
-    """Where a value stands."""
+    """Place of a value."""
 
     file: str = ""
     line: int = 0
@@ -52,7 +52,7 @@ class YamlTable(dict[str, Any]):
         self.lines: dict[str, int] = {}
 
     def fill(self, base: YamlTable) -> None:
-        """Takes over what a table has more, in tables inside as well."""
+        """Add the keys missing in this table from `base`, in nested tables as well."""
         for key, value in base.items():
             if key not in self:
                 self[key], self.lines[key] = value, base.at(key).line
@@ -64,7 +64,7 @@ class YamlTable(dict[str, Any]):
         return YamlSource(self.source.file, self.lines.get(key, self.source.line), path)
 
     def table(self, key: str) -> YamlTable:
-        """The table under a key, an empty one if there is none; `SpecError` for anything else."""
+        """The table under a key, empty if absent; `SpecError` for any other value."""
         return _kind(self.get(key), YamlTable, self.at(key), "a table") or YamlTable(self.at(key))
 
     def rows(self, key: str) -> list[YamlTable]:
@@ -73,13 +73,13 @@ class YamlTable(dict[str, Any]):
         return [_kind(row, YamlTable, self.at(key), "a table", True) for row in found]
 
     def names(self, key: str) -> list[str]:
-        """The names under a key; one alone may stand without brackets."""
+        """The names under a key; a single name may stand without brackets."""
         found = self.get(key)
         found = [found] if isinstance(found, str) else _kind(found, list, self.at(key), "a list of names") or []
         return [_kind(name, str, self.at(key), "a name", True) for name in found]
 
     def number(self, *keys: str) -> float | None:
-        """The number under the first of the keys that is there; `SpecError` if it is none, or below zero."""
+        """The number under the first present key; `SpecError` for any other value, or below zero."""
         for key in keys:
             if (found := self.get(key)) is not None:
                 if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 2**63:
@@ -106,15 +106,15 @@ VERDICTS = {"taken": "Taken", "assumed": "Assumed", "missing": "Without a counte
 
 @attrs.frozen
 class Note:
-    """What became of a value: `taken`, `assumed` where the file leaves it open or it is approximated, or `missing`."""
+    """Treatment of a value: `taken`, `assumed` where the file leaves it open or it is approximated, or `missing`."""
 
     verdict: str
     source: YamlSource
     text: str
     cause: str = ""
-    """What SparseMap lacks, in the same words for all files; empty unless it is missing."""
+    """Feature missing in SparseMap, worded the same for all files; empty for other verdicts."""
     stops: str = ""
-    """The file that is not written for this reason: workload, hardware, space, design."""
+    """File left unwritten for this reason: workload, hardware, space, design."""
 
 
 @attrs.frozen
@@ -138,7 +138,7 @@ class Notes:
 
 
 def read(path: Path) -> YamlTable:
-    """The mapping in a file; `SpecError` for what is not YAML, larger than a project can be, or has a foreign tag."""
+    """The mapping in a file; `SpecError` for invalid YAML, a file beyond the limits, or a foreign tag."""
     file = shown(path)
     text = included(path, text_of(path))
     try:
@@ -160,7 +160,7 @@ def read(path: Path) -> YamlTable:
 
 
 def check_size(node: Any) -> None:
-    """Refuses aliases that lead back to themselves or multiply, before anything is made of them."""
+    """Refuse recursive or multiplying aliases, before any value is built."""
     level, count = [node], 0
     for _ in range(DEPTH):
         count += len(level)
@@ -181,7 +181,7 @@ def text_of(path: Path, limit: int = BYTES) -> str:
 
 
 def included(path: Path, text: str) -> str:
-    """The text with what its templates include: YAML files in the folder above that of the problem, or below it."""
+    """The text with its includes resolved: YAML files below the parent of the problem's folder."""
 
     def resolved(match: re.Match[str]) -> str:
         beside = (path.parent / match[2]).resolve()
@@ -243,7 +243,7 @@ def _tag(node: Any, source: YamlSource, usual: str) -> str:
 
 
 def merged(paths: list[Path]) -> YamlTable:
-    """The tables of all files in one; a key that two files have must mean the same in both, or be a list."""
+    """The tables of all files in one; a key in two files must have equal values, or be a list."""
     whole = YamlTable(YamlSource())
     for path in paths:
         for key, value in (table := read(path)).items():

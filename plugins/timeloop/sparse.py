@@ -1,9 +1,9 @@
-"""The sparse optimisations: rank formats per level and tensor, and what is gated or skipped where.
+"""The sparse optimisations: rank formats per level and tensor, and gating and skipping by place.
 
-Only loops with a bound above one are ranks. A level's tile has the ranks of the loops from its own temporal ones
-inwards; a tile of a single word has one rank without width. A tensor that no rank compresses is not mentioned at all.
-Uncompressed ranks above a compressed one are offset pairs without payload, the only way to say it. Which of Timeloop's
-formats one of SparseMap is follows from the metadata that it counts, not from its name.
+Only loops with a bound above one are ranks. The ranks of a level's tile are the loops from the level's temporal loops
+inwards; a tile of a single word has one rank without width. A tensor without a compressed rank is not mentioned.
+Uncompressed ranks above a compressed rank are written as offset pairs without payload, the only available form. The
+Timeloop format of a SparseMap format follows from the counted metadata, not from its name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNITS = {
     "RLE": ("fibers * occupied", "fibers * occupied"),
     "UOP": ("0", "fibers * (length + 1)"),
 }
-"""Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions; it does so above the others."""
+"""Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions, above the other formats."""
 SAMPLES = Fiber(
     fibers=np.array([1.0, 2.5, 3.0, 0.0, 7.25]),
     length=np.array([4.0, 8.0, 3.0, 5.0, 16.0]),
@@ -44,9 +44,9 @@ ACTIONS = {"gate": "gating", "skip": "skipping", "condense": "skipping-spatial"}
 
 
 def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
-    """The table of the file `sparse-opt.yaml`; None if the design is dense in every respect: then there is no file.
+    """The table of the file `sparse-opt.yaml`; None for a completely dense design, exported without this file.
 
-    `DesignError` for what Timeloop v3.0.3 cannot be told: it stops on anything sparse but with two operands.
+    `DesignError` for a design that Timeloop v3.0.3 cannot express. Sparse designs need exactly two operands there.
     """
     problem = design.problem
     data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
@@ -79,8 +79,10 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
 
 
 def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]]]:
-    """Per storage level the ranks of tensor t, outer to inner: format, bits of metadata and of payload, and dimensions of
-    loops that are one rank. A level that holds the tensor decoded has none."""
+    """Per storage level, the ranks of tensor t, outer to inner; empty for a level with the decoded tensor.
+
+    Each rank has its format, bits of metadata and of payload, and the dimensions of flattened loops.
+    """
     problem, ranks = design.problem, design.ranks(t)
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
@@ -111,7 +113,7 @@ def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]
 
 
 def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
-    """The dimensions that Timeloop is told to take together; it goes on inwards as long as it finds them."""
+    """Dimensions of a flattened rank for Timeloop, which takes all consecutive loops of these dimensions."""
     dims = list(dict.fromkeys(loop.dim for loop in ranks[i].loops))
     level = ranks[i].loop.storage
     inside = ranks[i + 1].loop if i + 1 < len(ranks) else None
@@ -122,7 +124,7 @@ def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
 
 
 def code_of(chosen: Format) -> str | None:
-    """B, CP, RLE or UOP; None if Timeloop has no such format."""
+    """B, CP, RLE or UOP; None for a format missing in Timeloop."""
     units, known = chosen.units(SAMPLES), {name: getattr(SAMPLES, name) for name in ("fibers", "length", "occupied")}
     for code, texts in UNITS.items():
         metadata, payload = (Expression.parse(text, {*known})(known) for text in texts)
@@ -134,15 +136,18 @@ def code_of(chosen: Format) -> str | None:
 
 
 def bits_of(chosen: Format, length: float, positions: float, slots: float) -> tuple[float, float]:
-    """Bits of one unit of metadata and of payload for a rank: `length` positions per fiber, `slots` fibers in the tile,
-    `positions` the product of the lengths of this rank and of all ranks inside."""
+    """Bits of a unit of metadata and of payload for a rank.
+
+    `length`: positions per fiber; `slots`: fibers in the tile; `positions`: product of the lengths of this rank and of
+    all ranks inside.
+    """
     units = chosen.units(Fiber.of(np.ones(1), length, np.ones(1), positions, slots))
     first = (float(np.broadcast_to(bits, (1,))[0]) for bits in (units.metadata_bits, units.payload_bits))
     return next(first), next(first)
 
 
 def _code(tensor: str, chosen: Format, packed: bool) -> str:
-    """`packed`: whether the rank is compressed, or below one that is."""
+    """Timeloop's code of a format. `packed`: the rank is compressed, or below a compressed rank."""
     if packed and (chosen.padded or chosen.block > 1 or not chosen.compressed):
         does = "pads fibers with zeros" if chosen.padded else "stores whole blocks"
         raise DesignError(f"tensor '{tensor}': Timeloop has no format that {does}, as '{chosen.name}' does")
@@ -154,7 +159,7 @@ def _code(tensor: str, chosen: Format, packed: bool) -> str:
 
 
 def _whole(bits: float, level: Level, tensor: str) -> int:
-    """A width as Timeloop takes it; another one it would change or refuse."""
+    """A width that Timeloop takes unchanged; `DesignError` for any other width."""
     if bits != int(bits) or (bits > 0 and level.metadata_width % int(bits)):
         what = f"metadata of {bits:g} bits does not divide the metadata_width of {level.metadata_width}"
         raise DesignError(f"tensor '{tensor}' at {level.name}: {what}, as Timeloop requires")
@@ -165,7 +170,7 @@ def _whole(bits: float, level: Level, tensor: str) -> int:
 
 
 def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
-    """What the design filters at which place; `DesignError` for mechanisms that catch only some of the empty words."""
+    """The mechanism at each place; `DesignError` for mechanisms that catch only part of the empty words."""
     found = [(place, design.mechanism(place)) for place in design.problem.places]
     empty = np.linspace(0.0, 1.0, 9)
     for place, chosen in found:
@@ -189,11 +194,11 @@ def _inside(problem: Problem, t: int, place: Place) -> Iterator[int]:
 
 
 def crashing(design: Design) -> str:
-    """The tensor on whose missing counts of metadata Timeloop falls over; empty if there is none.
+    """The tensor with missing metadata counts that crashes Timeloop; empty if there is none.
 
-    Its smallest occupancy of a tile comes out of unsigned arithmetic (Q3). Where that is above the largest one, the loop
-    over occupancies never runs, and the level has no counts; a filter of the tensor there, or at a level below that does
-    not store it, reads them (storage-optimization-combiner.cpp, line 80).
+    Timeloop's smallest occupancy of a tile comes from unsigned arithmetic (Q3). If it exceeds the largest occupancy,
+    the loop over occupancies never runs, and the level has no counts. A filter of the tensor reads the counts there, or
+    from a level below without the tensor (storage-optimization-combiner.cpp, line 80).
     """
     problem = design.problem
     for place, chosen in mechanisms(design):

@@ -1,18 +1,19 @@
-"""Checks the certificate of a search that proves, with arithmetic of its own: nothing here is shared with the bound that the
-search went by, and little is vectorised. What it takes from the project are the pieces: densities, formats, objective, chip.
+"""Independent check of the certificate of a proving search.
 
-A class of designs is a tile of the level inside the outermost one, and the loop innermost around it. The check
+The arithmetic shares nothing with the search's bound, and little is vectorised. Only pieces come from the project:
+densities, formats, objective, chip. A class of designs is a tile of the level inside the outermost, and the loop
+innermost around the tile. The check
 
-1. evaluates the design that the certificate is about, and compares the score;
-2. lists all tiles and loops anew: those of which the certificate says nothing are taken as ruled out by it; tiles that fit
-   in no way hold no design;
-3. for every class that is not said to be left or tried, works out what no design of it can avoid: words between the two
-   outer levels with the bits that tell where nonzeros are (`hierarchies`), multiply-accumulates, accesses next to the units,
-   leakage for the cycles that follow; and holds its score, times the factor, against that of the design; where that does
-   not do, it tries all tiles that the next level's children may hold together;
-4. counts the designs of classes that are said to be tried, and evaluates all (`designs`).
+1. evaluates the design of the certificate and compares the score;
+2. lists all tiles and loops anew: classes absent from the certificate count as ruled out by the bound; tiles that
+   cannot fit hold no design;
+3. for every class neither left nor tried, computes the unavoidable cost of its designs: words between the two outer
+   levels with metadata bits (`hierarchies`), multiply-accumulates, accesses next to the units, and leakage over the
+   resulting cycles; compares the score, times the factor, with the design's score; if inconclusive, tries all joint
+   tiles of the next level's children;
+4. counts the designs of classes reported as tried, and evaluates all (`designs`).
 
-It counts less than the bound does, so that it may not confirm a proof that holds; it says by which factor it does.
+The check counts less cost than the bound, so it may fail to confirm a valid proof; it reports the confirmed factor.
 """
 
 from __future__ import annotations
@@ -46,25 +47,25 @@ NEEDED: dict[str, Any] = {
 KINDS = {str: "text", NUMBER: "a number", bool: "true or false", dict: "a table"}
 OF_PROBLEM = ("workload", "hardware", "space", "objective", "cost_model")
 NOISE = 1.0 - 1e-9
-"""Of sums in another order."""
+"""Tolerance for sums in a different order."""
 
 
 @attrs.frozen
 class Certified:
-    """What became of a certificate."""
+    """Outcome of checking a certificate."""
 
     title: str
     within: float
     score: float
     confirmed: float
-    """The factor within which this arithmetic confirms the design to be of the optimum."""
+    """Confirmed factor between the design and the optimum."""
     classes: int
     by: Mapping[str, int]
-    """Classes by why they cannot hold anything better: bound, tried, room (no design fits), left."""
+    """Number of classes by reason against better designs: bound, tried, room (no design fits), left."""
     open: tuple[str, ...]
-    """Classes that it cannot rule out by the factor."""
+    """Classes not ruled out by the factor."""
     wrong: tuple[str, ...]
-    """What contradicts the certificate."""
+    """Contradictions to the certificate."""
 
     @property
     def correct(self) -> bool:
@@ -87,8 +88,10 @@ class Certified:
 def check(
     path: Path, registry: Registry, along: Callable[[Sequence[Any], str], Iterable[Any]] = lambda steps, _: steps
 ) -> Certified:
-    """`SpecError` if the file, or the design that it names, cannot be read. `along` gets the steps of each part of the work,
-    with its name, and hands them out again: it may show how far it has come."""
+    """Check a certificate; `SpecError` if the file or its design cannot be read.
+
+    `along` receives the steps of each part of the work with a label and yields the steps again, for a progress display.
+    """
     table = _read(path)
     wrong = []
     score, within = float(table["score"]), float(table["within"])
@@ -158,7 +161,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _said(columns: Mapping[str, Any], problem: Problem, path: Path) -> dict[tuple[Any, ...], str]:
-    """By extents and innermost dimension, what the certificate says of a class."""
+    """Reason of the certificate for a class, by extents and innermost dimension."""
     names = [*problem.dims, "innermost", "by"]
     if missing := [name for name in names if not isinstance(columns.get(name), list)]:
         raise SpecError.at(path, f"classes.{missing[0]}", "expected a list")
@@ -167,7 +170,7 @@ def _said(columns: Mapping[str, Any], problem: Problem, path: Path) -> dict[tupl
 
 
 def _all(problem: Problem) -> Iterator[tuple[Any, ...]]:
-    """Every tile, as extents by dimension, with every dimension whose loop may be innermost around it."""
+    """Every tile, as extents by dimension, with every possible dimension of the loop innermost around it."""
     sizes = [problem.sizes[dim] for dim in problem.dims]
     for tile in itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in sizes)):
         around = [dim for dim, size, extent in zip(problem.dims, sizes, tile, strict=True) if size > extent]
@@ -181,19 +184,19 @@ def _name(problem: Problem, key: tuple[Any, ...]) -> str:
 
 
 def _scores(problem: Problem, costs: Sequence[tuple[float, float]]) -> Array:
-    """By the objective of the problem, of pJ and cycles."""
+    """Scores by the problem's objective, from pJ and cycles."""
     energy_pj, cycles = np.array(costs, dtype=np.float64).reshape(-1, 2).T
     rows = Evaluation({"energy_pj": energy_pj, "cycles": cycles}, np.zeros(len(costs), dtype=np.uint64), ())
     return problem.evaluator.score(rows.on(problem.chip))
 
 
 MOST = 20_000_000
-"""Designs of a class that are evaluated at most."""
+"""Most designs evaluated per class."""
 BLOCK = 4096
 
 
 def best_of_class(problem: Problem, tile: Sequence[int], innermost: str) -> float:
-    """The least score of all designs with this tile inside the outermost level and this loop innermost around it."""
+    """Least score of all designs with a tile inside the outermost level and a loop innermost around the tile."""
     choices = _choices(problem)
     mappings = list(_mappings(problem, tile, innermost))
     count = len(mappings) * len(choices[0])
@@ -216,13 +219,13 @@ def best_of_class(problem: Problem, tile: Sequence[int], innermost: str) -> floa
 
 
 def _slots(problem: Problem) -> tuple[int, int]:
-    """Tensors, and slots of each."""
+    """Number of tensors, and format slots of each."""
     formats = problem.space.decode(problem.space.low[None]).columns["formats"]
     return formats.shape[0], formats.shape[1]
 
 
 def _choices(problem: Problem) -> tuple[Array, Array]:
-    """Every string of formats (n, T * R) with every string of mechanisms (n, A)."""
+    """Every string of formats (n, T * R), with every string of mechanisms (n, A)."""
     tensors, slots = _slots(problem)
     formats = itertools.product(range(len(problem.candidates("format"))), repeat=tensors * slots)
     mechanisms = itertools.product(range(len(problem.candidates("mechanism"))), repeat=len(problem.places))
@@ -231,7 +234,7 @@ def _choices(problem: Problem) -> tuple[Array, Array]:
 
 
 def _mappings(problem: Problem, tile: Sequence[int], innermost: str) -> Iterator[tuple[Array, Array]]:
-    """Bounds and order (L, D) of every mapping of the class; loops with bound 1 come last, in one order."""
+    """Bounds and order (L, D) of every mapping of the class; loops with bound 1 come last, in a fixed order."""
     dims, levels = problem.dims, problem.mapping_levels
     wholes = zip((problem.sizes[dim] for dim in dims), tile, strict=True)
     per_dim = [[(size // n, *rest) for rest in _factors(n, len(levels) - 1)] for size, n in wholes]
@@ -252,7 +255,7 @@ def _mappings(problem: Problem, tile: Sequence[int], innermost: str) -> Iterator
 
 
 def _factors(number: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """Every way to write a number as a product of so many in order."""
+    """Every ordered product of `parts` factors equal to a number."""
     if parts == 0:
         if number == 1:
             yield ()

@@ -1,4 +1,4 @@
-"""What an execution pays for with each charge (docs/model.md, Charges), from the counts of one trial."""
+"""Costs of each charge in an execution (docs/model.md, Charges), from the counts of a trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXECUTED = frozenset({
     "gate-time", "positions", "drains", "sums", "holes", "remainders", "filter-metadata", "stay", "run-lengths", "pointers",
     "overlap", "imbalance", "vectors", "leakage", "gated", "network", "intersection",
 })  # fmt: skip
-"""Charges that have an execution of their own; all others are functions of the executed counts."""
+"""Charges with an execution of their own; all others are functions of the executed counts."""
 
 
 def charges_of(problem: Problem) -> frozenset[Charge]:
@@ -34,7 +34,7 @@ def charges_of(problem: Problem) -> frozenset[Charge]:
 
 @attrs.define(eq=False, slots=False)
 class ChargedTrial:
-    """One trial, paid for in as many ways as asked."""
+    """A trial, charged under any set of charges."""
 
     sim: Simulation
     trial: Trial
@@ -45,10 +45,10 @@ class ChargedTrial:
         self._cycles: dict[tuple[Any, ...], float] = {}
 
     def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
-        """Counts, cycles and energy with these charges.
+        """Counts, cycles and energy with the charges `paid`.
 
-        `as_modelled`: without `sums`, every compute is taken to leave a product, and without `stay` a tile is needed no more
-        often the longer it stays, as the formulas without these have it.
+        `as_modelled` follows the formulas of absent charges. Without `sums`, every compute leaves a product; without
+        `stay`, a tile is not needed more often the longer it stays.
         """
         sim, trial = self.sim, self.trial
         charges = frozenset(charge.type_name for charge in paid)
@@ -124,7 +124,7 @@ class ChargedTrial:
 
 
 def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
-    """What one trial counted, as charges get it; `cycles` of the design."""
+    """Counts of a trial in the form passed to charges; `cycles` of the design."""
     levels, tensors = sim.nest.levels, len(sim.problem.tensors)
 
     def words(action: str) -> np.ndarray:
@@ -146,7 +146,7 @@ def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
 
 
 def leakage_pj(sim: Simulation, cycles: float) -> float:
-    """All instances that there are; those that hold nothing, less where they are switched off."""
+    """Leakage of all instances; unused instances count less where they are switched off."""
     problem, milliwatt = sim.problem, 0.0
     for level in problem.levels:
         used, off = sim.nest.instances(level.index), level.memory.power_gated
@@ -156,7 +156,7 @@ def leakage_pj(sim: Simulation, cycles: float) -> float:
 
 
 def network_pj(sim: Simulation, tally: Tally) -> float:
-    """`tally` with metadata, and without results that leave towards the parent."""
+    """Wire energy; `tally` includes metadata and excludes results leaving towards the parent."""
     problem, technology, energy = sim.problem, sim.problem.technology, 0.0
     for t, chain in enumerate(sim.nest.chains):
         for level, child in pairwise(chain):
@@ -174,14 +174,14 @@ def network_pj(sim: Simulation, tally: Tally) -> float:
 
 
 def _copies(sim: Simulation, t: int, block: int) -> float:
-    """Children of a block that one word goes to or comes from."""
+    """Children of a block that share a word."""
     nest = sim.nest
     places = nest.origins(loop for loop in nest.block(block, block + 1) if loop.spatial)
     return len(places) / len(np.unique(places @ nest.access[t].T, axis=0))
 
 
 def _side_mm(sim: Simulation, level: int) -> float:
-    """Of the square over all children of one instance."""
+    """Side in mm of the square over all children of an instance."""
     problem = sim.problem
     area = problem.technology.mac_area_mm2(problem.hardware.word_bits)
     for inner in reversed(problem.levels[level + 1 :]):
@@ -190,14 +190,14 @@ def _side_mm(sim: Simulation, level: int) -> float:
 
 
 def _tree_mm(leaves: float, fanout: int, side: float) -> float:
-    """Wires of an H-tree over a square from its root to so many of its leaves, which are spread evenly."""
+    """Wire length in mm of an H-tree from its root to `leaves` evenly spread leaves of a square."""
     leaves = min(leaves, fanout)
     spanned = 1.5 * side * (math.sqrt(leaves) - 1.0)
     return spanned + side * (math.sqrt(leaves) - leaves / math.sqrt(fanout))
 
 
 def compared_pj(sim: Simulation, tally: Tally) -> float:
-    """An addition for every metadata access of what leads a skip, and for every compute that a skipping unit sees."""
+    """Energy of an addition per metadata access of a skip's leader, and per compute examined by a skipping unit."""
     problem, values = sim.problem, tally.values
     energy = 0.0
     for t, level in sim.skipped_by:
@@ -217,7 +217,7 @@ WRITES = ("fill", "update", "gated_update")
 
 
 def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
-    """pJ of decoding a word that fills a level, or of encoding one that updates it; 0 where it moves as it is."""
+    """pJ of decoding a word that fills a level, or of encoding a word that updates it; 0 for words moving unchanged."""
     here = sim.nest.decoded(tensor)
     if not sim.packed[tensor] or here == sim.nest.levels:
         return 0.0
@@ -228,7 +228,7 @@ def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
 
 
 def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
-    """Energy (section 9); `residual`: what a gated access or compute costs at least, as a share of a full one."""
+    """Add the energy (section 9); `residual`: least cost of a gated access or compute, as a share of a full one."""
     problem, values = sim.problem, tally.values
 
     def price(level: int, action: str) -> float:
@@ -255,10 +255,10 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
 
 
 def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute_cycles: float | None = None) -> float:
-    """Cycles per level and the most of them (section 8), from the counts of `timed`, set in `tally`.
+    """Largest cycles of units and levels (section 8), from the counts of `timed`; records the cycles in `tally`.
 
-    `busy_units` (computes,): cycles of each unit; `compute_cycles`: those of the lanes with what they wait; absent: the mean
-    of all lanes.
+    `busy_units` (computes,): cycles of each unit; `compute_cycles`: cycles of the lanes including waiting, or None for
+    the mean of all lanes.
     """
     mean = float(np.ceil(busy_units.sum() / sim.nest.units_at_work * (1.0 - 1e-12)))
     busiest = float(busy_units.max(initial=0))

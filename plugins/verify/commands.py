@@ -30,12 +30,13 @@ def verify_command(
     A design is a TOML file or the folder of a search.
 
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
-    that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured
-    mean and its 95 % confidence interval, and what explains a deviation.
+    the output against the dense product. The report has the model's expectation of every quantity, the measured mean
+    with its 95 % confidence interval, and the causes of deviations.
 
-    Several designs are layers of a plan, each of which takes what the one before it makes: they are executed in turns,
-    with what is between them in a buffer of the size that they say. Of the certificate of a search with --prove, the
-    proof is checked: every class of designs by arithmetic of its own, and those that were tried by trying them again.
+    Several designs are the layers of a plan, each layer reading the output of the layer before. They are executed in
+    turns, with the intermediate tensors in buffers of the planned sizes. For the certificate of a search with --prove,
+    the proof is checked: every class of designs by separate arithmetic, and exhausted classes by trying all designs
+    again.
     """
     from sparsemap.cli.progress import steps_bar
     from sparsemap.pieces.loading import load

@@ -1,4 +1,4 @@
-"""Executed over analytic: of whole cost models, and of each charge."""
+"""Executed over analytic costs, for whole cost models and for each charge."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from .simulate import Simulation
 from .tally import Tally
 
 COMPARED = 3
-"""Trials that are executed in all these ways."""
+"""Trials executed under every fidelity."""
 ENDS = "remainders"
-"""The charge that changes which iterations there are: with it and without it are two walks."""
+"""The charge that changes the set of iterations: the walks with and without it differ."""
 FULL = "physical"
 FIDELITIES = ("timeloop", FULL)
 UNREADABLE = "entry-bits"
-"""The reason, with a tensor behind it, of designs whose codes have fields too narrow to write."""
+"""Reason (followed by a tensor) for designs with code fields too narrow to write."""
 OWN = "own model"
-"""What the cost model of a problem is called that has no name of its own."""
+"""Name of a problem's own cost model without a name."""
 Cost = tuple[float, float]
 """pJ, cycles."""
 
 
 @attrs.frozen
 class ExecutedCost:
-    """What a cost model says of one design, or what one charge adds to all others, against its execution."""
+    """Cost of a design under a cost model, or increment of a charge over all others, analytic and executed."""
 
     name: str
     analytic: Cost
     executed: Cost
     full: Cost = (math.nan, math.nan)
-    """Of a cost model, executed with every charge."""
+    """Cost of the design executed with every charge, for a cost model."""
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """Executed over analytic: energy and cycles; NaN where nothing is expected."""
+        """Executed over analytic energy and cycles; NaN where the analytic value is 0."""
         energy, cycles = (_ratio(x, y) for x, y in zip(self.executed, self.analytic, strict=True))
         return energy, cycles
 
@@ -53,17 +53,18 @@ def _ratio(executed: float, analytic: float) -> float:
 
 
 class CountComparison:
-    """Ways to pay for one design, by the model and by execution."""
+    """Costs of a design under several cost models, analytic and executed."""
 
     def __init__(self, sim: Simulation) -> None:
         problem, model = sim.problem, cast(Any, sim.problem.cost_model)
         self.sim = sim
         self.charges = charges_of(problem)
         self.models: dict[str, Problem] = {}
-        """By name, the fidelities; none if the cost model has no charges."""
+        """Fidelities by name; empty if the cost model has no charges."""
         self.less: dict[str, tuple[str, Problem]] = {}
-        """By charge, the name of the last fidelity, or of the problem's own model for a charge that only this has, and that
-        without the charge."""
+        """By charge: the name of a model with the charge, and the problem without it. The model is the last fidelity,
+        or the problem's own model for a charge only found there.
+        """
         self.paid: list[dict[str, Cost]] = []
         if hasattr(model, "charges"):
             for name in FIDELITIES:
@@ -80,12 +81,14 @@ class CountComparison:
                     if self._readable(without):
                         self.less[charge.type_name] = name, without
         self.other: Simulation | None = None
-        """Of a padded problem, the walk of loops that end with the data where those of `sim` do not, or the reverse."""
+        """For a padded problem, the walk with the end of loops opposite to `sim`: at the end of the data, or of the
+        padding.
+        """
         if problem.padded and ENDS in self.less and FULL in self.models:
             self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
-        """Executes a trial as every fidelity says, and with `effects` without every charge."""
+        """Charge a trial under every fidelity; with `effects`, also without each charge."""
         other = trial
         if self.other is not None:
             other = ChargedTrial(self.other, self.other.trial(np.random.default_rng(len(self.paid)), charged=True))
@@ -101,7 +104,7 @@ class CountComparison:
         return any(charge.type_name == ENDS for charge in charges_of(problem))
 
     def run(self, trials: int, seed: int, effects: int = 0) -> None:
-        """Adds trials on random tensors, the first so many of them without every charge too."""
+        """Add trials on random tensors; the first `effects` are also charged without each charge."""
         for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
             trial = self.sim.trial(np.random.default_rng(sequence), charged=True)
             if not trial.energy.tally.correct:
@@ -112,12 +115,12 @@ class CountComparison:
         return _mean([found[name] for found in self.paid if name in found])
 
     def _added(self, charge: str) -> Cost:
-        """What a charge adds, in the trials that were executed without it too."""
+        """Mean increment of a charge, over the trials also charged without it."""
         less, (whole, _) = "less " + charge, self.less[charge]
         return _mean([_less(found[whole], found[less]) for found in self.paid if less in found])
 
     def _readable(self, problem: Problem) -> bool:
-        """Whether the codes of the design can be written under the problem's cost model, even if it does not fit."""
+        """Whether the design's codes can be written under the problem's cost model, even if the design does not fit."""
         try:
             found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)), detail=True)
         except SpecError:  # a format without a codec
@@ -125,7 +128,7 @@ class CountComparison:
         return not any(reason.startswith(UNREADABLE) for reason in found.reasons_of(0))
 
     def _analytic(self, problem: Problem) -> Cost | None:
-        """None: invalid."""
+        """Analytic cost; None: invalid."""
         found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
         return None if found.reasons[0] else (float(found.energy_pj[0]), float(found.cycles[0]))
 
@@ -136,8 +139,10 @@ class CountComparison:
         return tuple(ExecutedCost(name, cost, self._mean(name), full) for name, cost in known.items())
 
     def effects(self) -> tuple[ExecutedCost, ...]:
-        """Of every charge of the last fidelity, in its order, then of those that the problem's own model has besides; none if
-        the design is invalid under the last fidelity."""
+        """Increments of every charge of the last fidelity, in its order, then of the own model's additional charges.
+
+        Empty if the design is invalid under the last fidelity.
+        """
         if not self.paid or FULL not in self.models or self._analytic(self.models[FULL]) is None:
             return ()
         found = []
@@ -148,7 +153,7 @@ class CountComparison:
         return tuple(found)
 
     def lacking(self) -> tuple[ExecutedCost, ...]:
-        """Of every charge of the last fidelity that the problem's own model does not have, so that it adds nothing there."""
+        """Executed increments of charges missing in the problem's own model; the analytic increment is 0."""
         if not self.paid:
             return ()
         own = {charge.type_name for charge in self.charges}
@@ -158,7 +163,7 @@ class CountComparison:
 def executed_over_analytic(
     problem: Problem, designs: Designs, trials: int = COMPARED, seed: int = 0
 ) -> dict[str, ExecutedCost]:
-    """By name, the fidelities under which the first of `designs` is valid, against its execution on random tensors."""
+    """Analytic and executed cost of the first of `designs`, by name of each fidelity with a valid design."""
     comparison = CountComparison(Simulation(problem, designs))
     comparison.run(trials, seed)
     return {found.name: found for found in comparison.fidelities()}

@@ -1,4 +1,4 @@
-"""Work that is dealt out to lanes, on real zeros: who gets none, and how long the lanes take (7.4)."""
+"""Work dealt out to lanes, on real zeros: idle lanes, and the time of the lanes (7.4)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .stored import Contents
 
 @attrs.frozen(eq=False)
 class Condensed:
-    """Below a level, lanes whose part of a leader is empty are not there."""
+    """Removal, below a level, of lanes with an empty part of a leader."""
 
     nest: ExecutedNest
     level: int
     computes: bool
-    """Whether the target is an operand: without it a lane has nothing to do."""
+    """Whether the target is an operand: a lane without it has no work."""
     leaders: tuple[Leader, ...]
 
     @classmethod
@@ -36,7 +36,7 @@ class Condensed:
         return cls(nest, one.level, one.target in nest.operands, leaders)
 
     def deal(self, contents: Sequence[Contents], rows: slice, words: Sequence[Array]) -> tuple[Array, Array]:
-        """(n, units) bool: who has something to do, and who works or waits for one that does."""
+        """(n, units) bool, twice: units with work, and units that work or wait for a unit with work."""
         steps, units = self.nest.steps(self.nest.levels), self.nest.instances(self.nest.levels)
         if not self.computes:
             return np.ones((1, units), dtype=bool), np.ones((1, units), dtype=bool)
@@ -51,14 +51,14 @@ class Condensed:
 
 @attrs.frozen(eq=False)
 class Packed:
-    """The nonzeros of a tile fill the lanes, in as many passes as they need."""
+    """Packing of a tile's nonzeros into the lanes, in as many passes as necessary."""
 
     nest: ExecutedNest
     tensor: int
     level: int
     lanes: int
     turn: Array
-    """(steps,) which pass over the tile a step is, by the loops that move the tensor."""
+    """(steps,) number of the pass over the tile, by the loops that move the tensor."""
 
     @classmethod
     def of(cls, nest: ExecutedNest, one: Filtering) -> Packed:
@@ -73,7 +73,7 @@ class Packed:
         return cls(nest, t, level, math.prod(loop.bound for loop in inner if loop.spatial), turn)
 
     def deal(self, contents: Sequence[Contents], rows: slice, words: Sequence[Array]) -> tuple[Array, Array]:
-        """As above."""
+        """(n, units) bool, twice: units with a nonzero, and units busy in a pass."""
         nest, t = self.nest, self.tensor
         units = nest.instances(nest.levels)
         own = np.arange(rows.start, rows.stop) // (nest.steps(nest.levels) // nest.steps(self.level))
@@ -85,14 +85,14 @@ class Packed:
 
 @attrs.frozen(eq=False)
 class VectorSteps:
-    """Lanes that share the work below an instance of the innermost level: the steps that they take together."""
+    """Joint steps of lanes that share the work below an instance of the innermost level."""
 
     temporal: tuple[int, ...]
-    """Bounds of the loops in time below that level .."""
+    """Bounds of the temporal loops below the level."""
     lanes: tuple[int, ...]
-    """.. and of those over the lanes."""
+    """Bounds of the spatial loops over the lanes."""
     own: tuple[tuple[int, ...], ...]
-    """Per operand, the loops that move no other one: their axes of (n, *temporal, instances, *lanes)."""
+    """Per operand, the axes of (n, *temporal, instances, *lanes) for loops that move no other operand."""
 
     @classmethod
     def of(cls, nest: ExecutedNest) -> VectorSteps | None:
@@ -111,7 +111,7 @@ class VectorSteps:
         return math.prod(self.temporal)
 
     def more(self, occupied: Array) -> Array:
-        """(tiles, units) cycles beyond those with full lanes; `occupied` (steps, units) bool, of whole tiles."""
+        """(tiles, units) extra cycles over full lanes; `occupied` (steps, units) bool covers whole tiles."""
         work = occupied.reshape(len(occupied) // self.block, *self.temporal, -1, *self.lanes)
         first, steps = 2 + len(self.temporal), np.ones([1] * work.ndim)
         for axes in self.own:
@@ -131,5 +131,5 @@ class VectorSteps:
 
 
 def dealt(nest: ExecutedNest) -> tuple[Condensed | Packed, ...]:
-    """All that deals lanes out."""
+    """All filters that deal out lanes."""
     return tuple((Packed if one.rule.action == "pack" else Condensed).of(nest, one) for one in dealing(nest))

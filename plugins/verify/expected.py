@@ -1,4 +1,4 @@
-"""What the cost model expects, as totals over all instances, by the keys of a tally."""
+"""Expectation of the cost model, as totals over all instances, by the keys of a tally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .simulate import Simulation
 from .tally import Key, energy_action, metadata_of
 
 PREFIXES = ("", "gated_", "skipped_")
-"""Of what is held back, by the cost model's number of its kind."""
+"""Prefixes of removed actions, by the cost model's number of their kind."""
 NEEDED = (
     *("cells", "computes", "gated_computes", "skipped_computes", "compute_cycles", "level_cycles"),
     *("dense_reads", "dense_fills", "dense_updates", "instances_active", "instances_used"),
@@ -25,7 +25,7 @@ Found = tuple[dict[Key, float], dict[Key, float]]
 
 
 def evaluate(problem: Problem, designs: Designs) -> Evaluation:
-    """The cost model on the first design; `DesignError` if it is invalid or if the model gives no counts."""
+    """Evaluation of the first design; `DesignError` for an invalid design or a cost model without counts."""
     evaluation = problem.evaluator.evaluate_designs(designs.take(slice(0, 1)), detail=True)
     if evaluation.reasons[0]:
         raise DesignError(f"the design is invalid: {', '.join(evaluation.reasons_of(0))}")
@@ -38,7 +38,7 @@ def evaluate(problem: Problem, designs: Designs) -> Evaluation:
 
 
 def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
-    """Expected totals, and how far rounding to whole counts may take them from the mean of a perfect model."""
+    """Expected totals, and the largest distance from the mean of a perfect model caused by rounding to whole counts."""
     detail: Any = evaluation.detail
     columns = {"energy_pj": evaluation.energy_pj, "cycles": evaluation.cycles}
     columns |= {f"{kind}compute": getattr(detail, f"{kind}computes") for kind in PREFIXES}
@@ -61,7 +61,7 @@ def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
 
 
 def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
-    """What the rounding of counts may do to cycles and energy."""
+    """Add the effect of rounded counts on cycles and energy."""
     problem = sim.problem
     levels = range(sim.nest.levels)
     energy = sum(rounding[name, None, None] for name in ("compute", "gated_compute")) * problem.mac_pj("compute")
@@ -119,7 +119,7 @@ def _storage(
 
 
 def window_parts(sim: Simulation, evaluation: Evaluation) -> dict[Key, dict[str, float]]:
-    """What sliding windows contribute to the dense counts: overlap over time (Q1) and between neighbours (Q2)."""
+    """Contribution of sliding windows to the dense counts: overlap over time (Q1) and between neighbours (Q2)."""
     detail: Any = evaluation.detail
     used = detail.instances_used
     columns = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}

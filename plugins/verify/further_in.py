@@ -1,5 +1,7 @@
-"""What designs cost at least further in than the level next to the outermost one, for certificates (`unavoidable`): all tiles
-that levels may hold there, and all ways to share the innermost fan-out that a tile has room for, tried one by one."""
+"""Least cost of designs inside the level next to the outermost, for certificates (`unavoidable`).
+
+All possible tiles of the inner levels, and all splits of a tile over the innermost fan-out, are tried individually.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,24 @@ if TYPE_CHECKING:
     from .unavoidable import OneTensor, Unavoidable
 
 LESS = 1.0 - 2e-6
-"""Of counts that are rounded on the way."""
+"""Margin for rounded counts."""
 
 
 @attrs.frozen(eq=False)
 class FurtherIn:
-    """What the level inside the outermost one hands on."""
+    """Least traffic of the level inside the outermost."""
 
     known: Unavoidable
     held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
-    """Whether one of the levels inside that may hold a tile .."""
+    """Whether the innermost level has room for a tile."""
     spread: dict[tuple[int, ...], list[tuple[float, ...]]] = attrs.field(factory=dict)
-    """.. and how all of them may together."""
+    """Ways of all children to hold a tile together."""
 
     def least_pj(self, tile: Sequence[int], innermost: str) -> float:
-        """pJ of what the level inside the outermost one hands on, and of accesses next to the units, over all tiles that its
-        children may hold together; 0 where there are further levels, or tensors that pass by."""
+        """Least pJ of words sent by the level inside the outermost, and of accesses next to the units.
+
+        The minimum is over all joint tiles of the children; 0 with further levels, or with tensors that pass by.
+        """
         problem, tensors = self.known.problem, self.known.tensors
         if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
             return 0.0
@@ -58,8 +62,11 @@ class FurtherIn:
         return least if least < math.inf else 0.0
 
     def _come(self, own: OneTensor, extents: dict[str, int], whole: dict[str, int], dim: str, innermost: str) -> float:
-        """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
-        extents `whole`: what no loop further in moves stays, and otherwise comes with every tile."""
+        """Words of a tensor sent to the children in tiles of `extents`, with innermost loop `dim`, inside tiles of
+        `whole`.
+
+        A tile unmoved by every inner loop stays; otherwise it arrives again with every outer tile.
+        """
         around = self.known.around(own.tensor, whole)
         if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
             return delivered(own.tensor, extents, self.known.around(own.tensor, extents), dim)
@@ -68,8 +75,10 @@ class FurtherIn:
         return float(words_of(own.tensor, whole) * math.prod(around.values()))
 
     def _together(self, tile: tuple[int, ...]) -> list[tuple[float, ...]]:
-        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: pJ of
-        accesses next to the units, and by tensor, how many have the same words."""
+        """Ways of the children of the level inside the outermost to hold `tile` together, each child a part.
+
+        Each way has the pJ of accesses next to the units and, by tensor, the number of children with the same words.
+        """
         if tile not in self.spread:
             limit, dims = float(self.known.problem.chip.fanout[1]), self.known.problem.dims
             still = [[dim not in own.tensor.dims for dim in dims] for own in self.known.tensors]
@@ -93,11 +102,11 @@ class FurtherIn:
 
 @attrs.define(eq=False)
 class NextToUnits:
-    """What accesses next to the compute units cost."""
+    """Cost of accesses next to the compute units."""
 
     known: Unavoidable
     found: dict[tuple[tuple[int, ...], ...], float] = attrs.field(factory=dict)
-    """By what loops over the units may be."""
+    """Least pJ by the possible bounds of the loops over the units."""
 
     @cached_property
     def computes(self) -> float:
@@ -105,12 +114,12 @@ class NextToUnits:
 
     @cached_property
     def actual(self) -> float:
-        """Those that no filter removes."""
+        """Computes that no filter removes."""
         left = math.prod(own.density for own in self.known.tensors) * (1.0 - 1e-5)
         return max(0.0, self.computes * left - 4.0)
 
     def least_pj(self, tile: Sequence[int]) -> float:
-        """pJ where the innermost level holds tiles with these extents: no loop over the units is longer."""
+        """Least pJ for innermost tiles of these extents: no loop over the units is longer than the tile."""
         lanes = int(self.known.problem.chip.fanout[len(self.known.problem.levels) - 1])
         options = [[n for n in range(1, min(size, lanes) + 1) if size % n == 0] for size in tile]
         key = tuple(map(tuple, options))
@@ -135,21 +144,24 @@ class NextToUnits:
         return pj
 
     def _served(self, own: OneTensor, way: Sequence[int]) -> float:
-        """Computes that one access serves at most: those of a step, over the different words that they need."""
+        """Most computes served by an access: computes of a step over the different words needed."""
         bounds = dict(zip(self.known.problem.dims, way, strict=True))
         words = math.prod(sum(bounds[dim] - 1 for dim, _ in rank) + 1 for rank in own.tensor.ranks)
         return math.prod(way) / words
 
 
 def _parts(tile: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All tiles whose extents divide those of a tile."""
+    """All tiles with extents that divide the extents of a tile."""
     return itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in tile))
 
 
 def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
-    """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
-    loops that do not move the tensor may lie inside the others. Of two loops along a rank the outer one uncovers little only
-    if its step, less that of the inner one that comes back, is the same or none."""
+    """Fewest words delivered by the tiles of a tensor.
+
+    A tensor moved by the innermost loop gets new words in every step. Otherwise all loops that do not move the tensor
+    may lie inside the others. Of two loops along a rank, the outer one keeps overlap only if its step, less the
+    returning inner step, equals the inner step or zero.
+    """
     whole = float(words_of(tensor, extents))
     widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
     for rank, width in zip(tensor.ranks, widths, strict=True):
@@ -167,7 +179,7 @@ def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], in
 
 
 def touched(tensor: Tensor, sizes: dict[str, int]) -> float:
-    """Words that some compute reads."""
+    """Words read by at least one compute."""
     if any(c > 1 for rank in tensor.ranks for _, c in rank):
         return float(math.prod(max(sizes[dim] for dim, _ in rank) for rank in tensor.ranks))
     return float(words_of(tensor, sizes))

@@ -1,5 +1,7 @@
-"""The least bits that tell where the nonzeros of a tensor are, over all ways to divide it into ranks and all formats: counted
-one part at a time, for certificates (`certificate`)."""
+"""Least bits for the positions of a tensor's nonzeros, over all divisions into ranks and all formats.
+
+Counted part by part, for certificates (`certificate`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from sparsemap.pieces.contracts import Array, Tensor
 from sparsemap.pieces.contracts.sparsity import Outer, name_bits
 
 MOST = 60_000
-"""Steps from a part to a larger one that are tried; where there are more, nothing is known."""
+"""Most steps from a part to a larger part; above, no bits are computed."""
 INF = math.inf
 Part = tuple[int, ...]
 Step = tuple[Part, Part]
@@ -38,10 +40,12 @@ def cheapest(
     pointers: bool,
     fullest: bool = False,
 ) -> dict[Part, float] | None:
-    """By extents of a part, in the order of the tensor's dimensions, the bits of the cheapest hierarchy that has it as one of
-    its parts. A rank takes a part to a larger one along one dimension; what an outer rank tells an inner one has its price.
-    `fullest`: of a tile with these sizes that holds the most, whatever is outside; only the whole of it is told. None: too
-    many, strides, or densities that depend on shapes."""
+    """Bits of the cheapest hierarchy with a given part, by extents of the part in the order of the tensor's dimensions.
+
+    A rank takes a part to a larger part along a dimension; information from an outer rank to an inner rank has its
+    price. `fullest`: bits of the fullest tile with these sizes, whatever lies outside, for the whole tile only. None:
+    too many parts, strides, or densities that depend on shapes.
+    """
     dims = tensor.dims
     if occupancy.by_shape or any(c > 1 for rank in tensor.ranks for _, c in rank):
         return None
@@ -98,9 +102,13 @@ def _prices(
     formats: Sequence[Format],
     pointers: bool,
 ) -> tuple[list[list[Array]], Array]:
-    """By words of a part, the chance that it holds anything, and that one anywhere in the tensor does, to bits of every step
-    in the cheapest compressed format, by what the next rank outside tells and by whether it tells the
-    ends of the fibers inside; and of offsets beside an uncompressed one, which tell them."""
+    """(price, lead): bits of every step in the cheapest compressed format, and bits of offsets beside an uncompressed
+    rank.
+
+    `price` is by the information from the next rank outside (`TOLD`), then by whether the rank marks the ends of the
+    fibers inside. Offsets mark the ends too. `length`: positions of a fiber. `there` and `anywhere`: chance of a nonzero
+    by words of a part, in the tile and anywhere in the tensor.
+    """
     full = max(words.values())
     below, box = (np.array([there[words[step[i]]] for step in steps]) for i in range(2))
     usual = np.array([anywhere[words[part]] for part, _ in steps])

@@ -1,9 +1,8 @@
-"""Layers executed one after the other or in turns, with what is between them in a buffer and nowhere else.
+"""Execution of layers in sequence or in turns, with the tensors between layers in buffers only.
 
-Each layer takes one turn of its outermost loop at a time, on words that the buffer has: a word that is read and not there
-is an error. The producer runs when the next turn of the consumer lacks words; words that no later turn reads are given
-up. As the tiles of all layers stay where they are meanwhile, the counts of a layer are those of its own nest, walked over
-the tensors that really come and go.
+Each layer runs a turn of its outermost loop at a time, on words in the buffer. Reading a word absent from the buffer is
+an error. The producer runs when the consumer's next turn lacks words; words unread by later turns are dropped. All
+tiles of a layer stay in place meanwhile, so a layer's counts follow from its own nest, walked over the real tensors.
 """
 
 from __future__ import annotations
@@ -32,26 +31,27 @@ from .simulate import Simulation
 
 @attrs.frozen
 class ChainVerification:
-    """What layers of a chain cost as claimed and as executed, and what was in the buffer between them."""
+    """Claimed and executed cost of a chain of layers, and the contents of the buffers between the layers."""
 
     trials: int
     correct: bool
-    """Whether the last output is the one of the layers in plain order."""
+    """Whether the last output equals the output of the layers in plain order."""
     claimed: tuple[float, float]
-    """pJ and cycles, sums over the layers."""
+    """pJ and cycles, summed over the layers."""
     executed: tuple[float, float]
-    """On the mean of the trials."""
+    """pJ and cycles, summed over the layers, mean of the trials."""
     most_words: tuple[int, ...]
-    """Of each tensor between two layers, the most words that were there at a time .."""
+    """Most words in the buffer at a time, for each tensor between two layers."""
     room: tuple[int, ...]
-    """.. and the words that its layers say."""
+    """Words reserved by the layers, for each tensor between two layers."""
     gets: tuple[tuple[str, float, float], ...]
-    """Of each layer but the first one its name, and the share of nonzeros in what it takes: as its density says, and as it
-    gets from sparse products, which have zeros of their own."""
+    """Name of each layer after the first, and the share of nonzeros in its input: by its density, and after sparse
+    products with zeros of their own.
+    """
 
     @property
     def ratio(self) -> float:
-        """EDP as executed over the claim."""
+        """Executed EDP over claimed EDP."""
         return self.executed[0] * self.executed[1] / (self.claimed[0] * self.claimed[1])
 
     def table(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class ChainVerification:
 
 @attrs.frozen(slots=False)
 class Turns:
-    """A layer as it runs turn by turn; its operand `taken` is what the layer before it makes (-1: the first layer)."""
+    """A layer in turns; its operand `taken` is the output of the layer before (-1: the first layer)."""
 
     sim: Simulation
     taken: int
@@ -88,7 +88,7 @@ class Turns:
 
     @cached_property
     def count(self) -> int:
-        """Turns of the outermost loop, if a tensor slides by along it; or all at once."""
+        """Turns of the outermost loop if a tensor slides by along it, else 1."""
         loops, problem = self.nest.loops, self.sim.problem
         slides = problem.slides
         return loops[0].bound if loops and any(dim == loops[0].axis for dim in slides.values()) else 1
@@ -107,7 +107,9 @@ class Turns:
         return flat(points @ self.nest.access[tensor].T, self.nest.shape(tensor))
 
     def inside(self, shape: Sequence[int]) -> Array:
-        """(words of what the layer before makes,) where each is in this layer's operand, padding around it."""
+        """(words of the preceding output,) position of each word in this layer's operand, with padding around; -1:
+        outside.
+        """
         box = self.nest.shape(self.taken)
         if len(box) != len(shape):
             tensor = self.sim.problem.tensors[self.taken].name
@@ -118,7 +120,7 @@ class Turns:
         return np.where(there, flat(np.minimum(index, np.array(box)[:, None] - 1).T, box), -1)
 
     def real(self, tensor: int) -> Array:
-        """(words,) bool: those of the sizes that are given, not those that padding of the sizes adds."""
+        """(words,) bool: words inside the original sizes, without padding of the sizes."""
         problem = self.sim.problem
         sizes = [problem.loops.sizes[dim] for dim in problem.dims]
         shape = self.nest.shape(tensor)
@@ -132,11 +134,11 @@ class Turns:
 
 
 class Buffer:
-    """A tensor between two layers: NaN where a word is not there."""
+    """A tensor between two layers, with NaN for absent words."""
 
     def __init__(self, maker: Turns, taker: Turns) -> None:
         self.place = taker.inside(maker.nest.shape(maker.nest.output))
-        """(words of the producer's output,) of the consumer's operand; -1: it has no such word."""
+        """(words of the producer's output,) position in the consumer's operand; -1: none."""
         box = int(np.prod(taker.nest.shape(taker.taken)))
         self.padding = np.ones(box, dtype=bool)
         self.padding[self.place[self.place >= 0]] = False
@@ -150,14 +152,14 @@ class Buffer:
         self.done, self.most = -1, 0
 
     def put(self, words: Array, values: Array) -> None:
-        """Words (n,) of the producer's output, as they are after its activation."""
+        """Store words (n,) of the producer's output, after its activation."""
         place = self.place[words]
         self.words[place[place >= 0]] = values[place >= 0]
         live = ~np.isnan(self.words) & self.counts & (self.last > self.done)
         self.most = max(self.most, int(live.sum()))
 
     def used(self, turn: int) -> None:
-        """The consumer's turn is over."""
+        """End the consumer's turn and drop the words unread by later turns."""
         self.done = turn
         self.words[(self.last <= turn) & ~self.padding] = np.nan
 
@@ -172,10 +174,10 @@ def verify_chain(
     force: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> ChainVerification:
-    """Executes designs of layers each of which takes what the one before it makes, in turns where tensors slide by.
+    """Execute designs of a chain of layers, in turns where tensors slide by.
 
-    Weights and the input are random; an output keeps the nonzeros that the next layer's density says, as after an
-    activation. `DesignError` where a layer does not take what the one before makes.
+    Weights and the first input are random. An output keeps the nonzeros of the next layer's density, as after an
+    activation. `DesignError` if a layer cannot take the output of the layer before.
     """
     if len(layers) < 2:
         raise SparseMapError(f"expected two layers or more, found {len(layers)}")
@@ -209,7 +211,7 @@ def verify_chain(
 
 
 def _taken(maker: Simulation, taker: Simulation) -> int:
-    """The operand of a layer that resides on chip, which is what the layer before it makes."""
+    """The on-chip operand of a layer that takes the output of the layer before."""
     shape = maker.nest.shape(maker.nest.output)
     for t in taker.nest.operands:
         if taker.problem.homes[t] and len(taker.nest.shape(t)) == len(shape):
@@ -219,7 +221,7 @@ def _taken(maker: Simulation, taker: Simulation) -> int:
 
 
 def _kept(layer: Turns) -> int:
-    """Words that a layer says of its operand on chip."""
+    """Words reserved by a layer for its on-chip operand."""
     problem = layer.sim.problem
     return problem.resident[layer.taken, problem.homes[layer.taken]]
 
@@ -227,8 +229,10 @@ def _kept(layer: Turns) -> int:
 def _drawn(
     chain: Sequence[Turns], rng: np.random.Generator
 ) -> tuple[list[dict[int, Array]], Array, list[tuple[float, float]]]:
-    """By layer, its operands, flat; the last output; and per layer that takes one, the share of nonzeros in what is made
-    for it, by its density and as it is. Layers in plain order."""
+    """Operands by layer, flat; the last output; and nonzero shares of each later layer's input.
+
+    A pair of shares is by density and as produced. Layers run in plain order.
+    """
     found, output, shape, shares = [], np.zeros(0), tuple[int, ...](), []
     for layer in chain:
         nest, given = layer.nest, dict[int, Array]()
@@ -248,7 +252,7 @@ def _drawn(
 
 
 def _in_turns(chain: Sequence[Turns], values: Sequence[dict[int, Array]]) -> tuple[Array, list[Buffer]]:
-    """The last output, of layers that take turns."""
+    """The last output of the layers in turns, and the buffers between the layers."""
     buffers = [Buffer(maker, taker) for maker, taker in pairwise(chain)]
     turns = [0] * len(chain)
     output = np.zeros(int(np.prod(chain[-1].nest.shape(chain[-1].nest.output))))

@@ -1,4 +1,4 @@
-"""Skipping and gating on real zeros: which leader words decide over an access, and where they are (section 7.1)."""
+"""Skipping and gating on real zeros: leader words that decide over an access, and their places (section 7.1)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .stored import Contents, store_zeros
 
 GATE, SKIP = "gate", "skip"
 HELD_BACK = {GATE: "gated_", SKIP: "skipped_"}
-"""How the names of actions begin that take place no more."""
+"""Prefix of the names of removed actions, by kind of filter."""
 
 
 class Leader:
-    """The words of one leader that a tile of the target meets while it stays."""
+    """The words of a leader met by a tile of the target during its stay."""
 
     def __init__(self, nest: ExecutedNest, tensor: int, child: int, region: Mapping[Loop, int]) -> None:
         self.tensor = tensor
@@ -51,24 +51,24 @@ class Leader:
 
 @attrs.frozen(eq=False)
 class Guard:
-    """What holds back accesses of one tensor at one level; the child is the next level inside that stores it."""
+    """Filter on the accesses of a tensor at a level; the child is the next storing level inwards."""
 
     kind: str
     leaders: tuple[Leader, ...]
     caught: float
-    """Share of the empty cases that the mechanism catches; below one, the others are drawn at random, without lookahead."""
+    """Share of empty cases caught by the mechanism; below 1, and without lookahead, misses are drawn at random."""
     lookahead: int | None
     place: int
-    """The level that acts; it may lie inside the level of the accesses, if it lacks the tensor."""
+    """The acting level; it may lie inside the level of the accesses, if it does not store the tensor."""
     blind: bool
-    """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
+    """Whether the guard reads only the leaders' metadata, with the resolution of whole blocks."""
     width: int | None
-    """Positions that a skip passes in a cycle at most .."""
+    """Most positions that a skip passes per cycle; None: any number."""
     entries: bool
-    """.. or entries of its leaders."""
+    """Whether `width` counts entries of the leaders instead of positions."""
 
     def leave(self, want: Array | None, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
-        """(n, children) bool: of the accesses that are wanted, None: all, those that take place."""
+        """(n, children) bool: the accesses in `want` (None: all) that take place."""
         boxes = [part.seen if self.blind else part.nonzero for part in contents]
         found = np.logical_and.reduce([leader.present(boxes[leader.tensor], rows) for leader in self.leaders])
         found |= missed(~found, np.ones_like(found), self.lookahead, self.caught, rng)
@@ -80,7 +80,7 @@ class Filtering(NamedTuple):
 
     place: Place
     level: int
-    """The storage level of the place."""
+    """Storage level of the place."""
     mechanism: Mechanism
     rule: Filter
     target: int
@@ -93,7 +93,7 @@ def filters(nest: ExecutedNest) -> Iterator[Filtering]:
 
 
 def dealing(nest: ExecutedNest) -> Iterator[Filtering]:
-    """Those that deal out lanes."""
+    """All filters at storage that deal out lanes."""
     return (one for one in _at_storage(nest) if one.rule.action in DEALING)
 
 
@@ -106,9 +106,9 @@ def _at_storage(nest: ExecutedNest) -> Iterator[Filtering]:
 
 
 def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Guard]:
-    """By (tensor, level). Where several filters hit the same accesses the one that removes more counts.
+    """Guards by (tensor, level). Of several filters on the same accesses, the filter with the largest share counts.
 
-    `timed`: those alone that save the time of what they remove.
+    `timed`: only filters that save the time of the removed accesses.
     """
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
     in_turn = sorted(filters(nest), key=lambda one: (one.rule.action == SKIP, -one.level))
@@ -141,19 +141,19 @@ def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Gua
 
 
 def narrower(*widths: int | None) -> int | None:
-    """The smallest of those that there are."""
+    """The smallest width that is not None, or None."""
     return min((width for width in widths if width is not None), default=None)
 
 
 def looked_at(nest: ExecutedNest, *actions: str) -> frozenset[tuple[int, int]]:
-    """(tensor, level): the tensor leads a filter there that acts so."""
+    """(tensor, level) of all leaders of filters with one of these actions."""
     leading = ((one.level, t) for one in filters(nest) if one.rule.action in actions for t in one.leaders)
     return frozenset((t, max(s for s in nest.stored(t) if s <= level)) for level, t in leading)
 
 
 @attrs.frozen(eq=False)
 class Unit:
-    """What the compute unit does with empty operands, by its first filter that skips, or else its first."""
+    """Filter of the compute unit on empty operands: the first skipping filter, else the first filter."""
 
     place: Place
     mechanism: Mechanism
@@ -169,8 +169,10 @@ class Unit:
         return None
 
     def left_out(self, idle: Array, among: Array, rng: np.random.Generator) -> Array:
-        """Those of the `idle` computes, `among` those that come to the unit, that it catches, all masks (steps, units);
-        where not all, as far as it looks ahead, or by chance."""
+        """(steps, units) bool: the `idle` computes that the unit removes, within its lookahead or by chance.
+
+        `among`: (steps, units) bool, the computes that reach the unit.
+        """
         empty = idle.sum() / max(1, int(among.sum()))
         if not empty:
             return np.zeros_like(idle)
@@ -179,7 +181,10 @@ class Unit:
 
 
 def missed(empty: Array, among: Array, lookahead: int | None, caught: float, rng: np.random.Generator) -> Array:
-    """(steps, n) bool: the `empty` positions `among` those of a column that go unnoticed: out of sight, or by chance."""
+    """(steps, n) bool: `empty` positions missed by the mechanism, beyond its lookahead or by chance.
+
+    `among`: (steps, n) bool, the positions of each column.
+    """
     if lookahead is not None:
         return out_of_sight(empty, among, lookahead)
     if caught < 1.0:
@@ -188,7 +193,10 @@ def missed(empty: Array, among: Array, lookahead: int | None, caught: float, rng
 
 
 def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
-    """(steps, n) bool: of every run of `empty` positions `among` those of a column, each that ends `lookahead` of them."""
+    """(steps, n) bool: every `lookahead`-th position in each run of `empty` positions of a column.
+
+    `among`: (steps, n) bool, the positions of each column.
+    """
     before = np.cumsum(empty, axis=0)
     run = before - np.maximum.accumulate(np.where(among & ~empty, before, 0), axis=0)
     found: Array = empty & (run % lookahead == 0)
@@ -196,8 +204,11 @@ def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
 
 
 def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) -> Array:
-    """(steps, n) bool: at the last step of a position, a unit compares without a result that goes through lists of entries,
-    each of so many positions of so many steps; it passes `width` entries of one list in a cycle, until one has ended."""
+    """(steps, n) bool at the last step of a position: the unit spends a cycle on comparisons without a match.
+
+    `fiber`: positions of a list of entries, and steps of a position. The unit passes `width` entries of a list per
+    cycle, until a list ends.
+    """
     lists = np.array(present).reshape(len(present), -1, *fiber, present[0].shape[1])
     each: Array = np.logical_or.reduce(lists, axis=3)
     met: Array = np.logical_or.reduce(np.logical_and.reduce(lists), axis=2)
@@ -214,8 +225,9 @@ def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) ->
 
 
 def fiber(nest: ExecutedNest, level: int, tensors: Sequence[int]) -> tuple[int, int]:
-    """Positions of a list of entries at a level, of the innermost loops that move all these tensors; and steps of a position,
-    of the loops further in."""
+    """(positions, steps) of a list of entries at a level. Positions: the innermost loops that move all `tensors`; steps
+    of a position: the loops further in.
+    """
     length, inside = 1, 1
     for loop in reversed([loop for loop in nest.block(0, level + 1) if not loop.spatial and loop.bound > 1]):
         if all(nest.relevant(t, loop.axis) for t in tensors):
@@ -228,7 +240,7 @@ def fiber(nest: ExecutedNest, level: int, tensors: Sequence[int]) -> tuple[int, 
 
 
 def granule(nest: ExecutedNest, tensor: int) -> Array:
-    """(D,) extents of the words that the metadata of a tensor cannot tell apart."""
+    """(D,) extents of the smallest block of words distinguished by the metadata of a tensor."""
     extents = np.ones(len(nest.sizes), dtype=np.int64)
     ranks = nest.ranks(tensor)
     if store_zeros([rank.format for rank in ranks]):
@@ -241,8 +253,12 @@ def granule(nest: ExecutedNest, tensor: int) -> Array:
 
 
 def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[Loop, int]:
-    """The loops between a level and its child, inner to outer, over which a tile of the target stays or is shared, or whose
-    words one access takes together; with the iterations of which that is so."""
+    """Loops between a level and its child, inner to outer, that extend a leader tile, with the number of their
+    iterations.
+
+    Over these loops a tile of the target stays or is multicast, or a single access takes the words of several
+    iterations.
+    """
     words = nest.problem.levels[level].memory.access_words
     more = math.ceil(words / math.prod(nest.widths(target, nest.extents(child))))
     region: dict[Loop, int] = {}
@@ -264,8 +280,8 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
 def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int) -> bool:
     """Whether the leader has an effect at all.
 
-    It has none, for the model too, if a spatial loop moves both, and another loop of the region the leader. Where the
-    words go to the compute units, only loops over these are looked at for the first of the two.
+    A leader has none, also in the model, if a spatial loop moves target and leader, and another loop of the region
+    moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units.
     """
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
     searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]

@@ -1,7 +1,7 @@
-"""What moves between two storage levels: which words each child gets at each step, and who shares them.
+"""Transfers between two storage levels: the words of each child at each step, and the children that share them.
 
-A child holds the tile of the step before, and only if that was sent; nothing else is remembered. Children whose tiles
-start at the same place share what they get.
+A child remembers only the tile of the step before, and only if that tile was sent. Children with tiles at the same
+place share the words.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sparsemap.pieces.contracts.base import Array
 from .nest import Boxes, ExecutedNest, box_words, flat
 
 CHUNK = 1 << 22
-"""Words that are looked at one by one in one go."""
+"""Words listed individually per block."""
 
 
 class Link:
-    """One tensor between a level that stores it and the next inner one that does."""
+    """A tensor's link between a storing level and the next storing level inwards."""
 
     def __init__(self, nest: ExecutedNest, tensor: int, parent: int, child: int) -> None:
         self.nest, self.tensor, self.parent, self.child = nest, tensor, parent, child
@@ -52,7 +52,7 @@ class Link:
         self.common[(self.common == 0).any(axis=1)] = 0
 
     def _overlapping(self, distinct: Array) -> bool:
-        """Whether tiles of different children share words; windows of very many children are taken to do so."""
+        """Whether tiles of different children share words; assumed for windows with more than 2,048 groups."""
         if self.nest.plain(self.tensor):
             return False
         if self.groups > 2048:
@@ -67,8 +67,10 @@ class Link:
         return np.logical_or.reduceat(split, self.begins, axis=2).reshape(len(active), -1)
 
     def sent(self, active: Array | None) -> tuple[Sent, Sent]:
-        """With `active` (steps, children) bool, None: all: what the parents read, one tile for all children of a group,
-        and what each child is filled with."""
+        """(parent reads, child fills): tiles sent to groups of children, and to each child.
+
+        `active`: (steps, children) bool, or None for all. A group's tile is read once for all children of the group.
+        """
         return self._whole if active is None else self._pair(self.by_group(active), active)
 
     @cached_property
@@ -93,13 +95,14 @@ class Link:
         return Sent(self, np.arange(len(active)), receivers, owners, first, joined)
 
     def more_often(self, active: Array) -> float:
-        """By how much the share of runs in which a tile is `active`, (steps, x) bool, is above that of steps."""
+        """Share of runs with an `active` step minus the share of active steps; `active`: (steps, x) bool."""
         return float(np.logical_or.reduceat(active, self.run_begins, axis=0).mean() - active.mean())
 
     def kept(self, want: Array | None, take: Array) -> tuple[Sent, Sent]:
-        """Of the tiles that are wanted those that are sent while they stay; what they bring remains the same.
+        """The tiles in `want` with a step in `take` during their run, each with the words of `sent(want)`.
 
-        What a filter holds back is what is lacking here: without a tile the next one may bring more words than with it.
+        The difference from `sent(want)` is the traffic held back by a filter. A tile after a missing tile may bring
+        more words, since no overlap remains.
         """
         groups, children = self.sent(want)
         return groups.kept(self.by_group(take)), children.kept(take)
@@ -107,32 +110,32 @@ class Link:
 
 @attrs.frozen(eq=False, slots=False)
 class Sent:
-    """Which tiles are sent over a link: at some steps, to some receivers (children, or groups of children that share)."""
+    """Tiles sent over a link, by step and receiver (a child, or a group of sharing children)."""
 
     link: Link
     rows: Array
     """(n,) steps of the child level."""
     receivers: Array
-    """(x,) child instances that stand for the receivers."""
+    """(x,) a child instance for each receiver."""
     owners: Array
-    """(x,) whatever the receivers' words are counted for: the parent instance, or the child itself."""
+    """(x,) instance that counts the receiver's words: the parent, or the child itself."""
     first: Array
     """(n, x) bool: the tile is sent here."""
     joined: Array
-    """(n, x) bool: the tile of the step before is still there, so that only what it lacks is sent."""
+    """(n, x) bool: the tile of the step before is still held, so only the missing words are sent."""
 
     def kept(self, active: Array) -> Sent:
-        """The tiles that are active, (steps, x) bool, at any step while they stay."""
+        """The tiles with an active step during their run; `active`: (steps, x) bool."""
         stays = np.logical_or.reduceat(active, self.link.run_begins, axis=0)
         first = self.first & stays[self.link.run[self.rows]]
         return attrs.evolve(self, first=first, joined=self.joined & first)
 
     def last_steps(self, rows: Array) -> Array:
-        """The last step at which the tile of each of these steps stays."""
+        """The last step of each tile's run, for the tiles of `rows`."""
         return self.link.run_ends[self.link.run[rows]]
 
     def amounts(self, boxes: Boxes | None = None) -> Array:
-        """(n, x) words sent, or with `boxes` the nonzeros among them."""
+        """(n, x) words sent; with `boxes`, the nonzeros among the words."""
         link, places = self.link, self.link.places[self.receivers]
         full: Array | int = link.tile_words
         if boxes is not None:
@@ -153,24 +156,24 @@ class Sent:
         return found
 
     def total(self, boxes: Boxes | None = None) -> float:
-        """Words sent, or with `boxes` the nonzeros among them, to all receivers."""
+        """Words sent to all receivers; with `boxes`, the nonzeros among the words."""
         return float(self.amounts(boxes).sum())
 
     def read_words(self, boxes: Boxes | None = None) -> float:
-        """The same, but what several receivers of an owner need at one step counts once."""
+        """Like `total`, but a word for several receivers of an owner at the same step counts once."""
         if not self.link.overlapping:
             return self.total(boxes)
         return float(len(self._union) if boxes is None else boxes.values.reshape(-1)[self._union].sum())
 
     @cached_property
     def _union(self) -> Array:
-        """Numbers of the words that the owners handle at each step."""
+        """Numbers of the words handled by the owners at each step."""
         rows, receivers, words = self.words()
         key = (rows * (int(self.owners.max(initial=0)) + 1) + self.owners[receivers]) * self.link.size + words
         return np.unique(key) % self.link.size
 
     def words(self) -> tuple[Array, Array, Array]:
-        """Every word sent, one by one: step, receiver (position in `receivers`), number in the tensor."""
+        """Step, receiver (position in `receivers`) and number in the tensor of each word sent."""
         link, offsets = self.link, box_words(self.link.widths)
         events, receivers = np.nonzero(self.first)
         parts: list[tuple[Array, Array, Array]] = []
@@ -188,7 +191,7 @@ class Sent:
         return steps, owners, words
 
     def distinct(self, boxes: Boxes | None = None) -> float:
-        """Different words that each owner ever handles, all owners together; with `boxes` those among them."""
+        """Different words handled by each owner, summed over the owners; with `boxes`, the nonzeros among the words."""
         link = self.link
         if link.nest.plain(link.tensor):
             events, receivers = np.nonzero(self.first)

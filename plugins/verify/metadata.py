@@ -1,4 +1,4 @@
-"""The ranks of a tensor's tiles, and the bits of metadata that real tiles have (section 6)."""
+"""Ranks of a tensor's tiles, and metadata bits of real tiles (section 6)."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from .stored import Contents, store_zeros
 
 @attrs.frozen
 class TileRank(Rank):
-    """A rank of a tensor in the tile of one level."""
+    """A rank of a tensor in the tile of a level."""
 
     box: tuple[int, ...]
     """Words per tensor rank under one fiber."""
     below: tuple[int, ...]
-    """Words under one position, or one block of positions."""
+    """Words per tensor rank under a position, or a block of positions."""
     blocks: int
-    """Positions, or blocks, of one fiber."""
+    """Positions, or blocks, of a fiber."""
     group: tuple[int, ...]
-    """Words under a group of positions that the code lists together."""
+    """Words per tensor rank under a group of positions listed together by the code."""
 
 
 @attrs.frozen
 class Written:
-    """What is written beyond the formats' own counts (docs/model.md, `run-lengths` and `pointers`)."""
+    """Metadata written beyond the formats' own counts (docs/model.md, `run-lengths` and `pointers`)."""
 
     every_fiber: bool = False
-    """What the formats' codecs write."""
+    """Whether all fibers of the formats' codecs are written."""
     jumps: frozenset[Loop] = frozenset()
-    """Loops whose ranks have offsets."""
+    """Loops of ranks with offsets."""
 
 
 PLAIN = Written()
@@ -48,25 +48,26 @@ PLAIN = Written()
 
 @attrs.frozen(eq=False)
 class Bits:
-    """Bits of metadata of some tiles, (tiles, ranks), ranks outer to inner."""
+    """Metadata bits of tiles, (tiles, ranks), ranks outer to inner."""
 
     real: Array
     within: Array
-    """What the tile takes as a part of the tile of the parent: an empty one takes bits there if its fibers are written."""
+    """Bits of a tile inside the parent's tile; an empty tile takes bits there if its fibers are written."""
     expected: tuple[Array, Array] | None
-    """What the formats' formulas say for the nonzeros that the tile has, with the positions that a fiber has on average,
-    and with those that it has if it is not empty; None: they cannot say."""
+    """Bits by the formats' formulas for the tile's nonzeros, twice: with the average occupancy of all fibers, and of
+    the non-empty fibers. None: the formulas do not apply.
+    """
     held: Array
-    """(tiles,) words stored."""
+    """(tiles,) stored words."""
 
 
 def is_packed(nest: ExecutedNest, tensor: int) -> bool:
-    """Whether the tensor is compressed, and so has metadata at every level but for those that hold it decoded."""
+    """Whether the tensor is compressed, with metadata at every level except where it is decoded."""
     return any(rank.format.compressed for rank in nest.ranks(tensor))
 
 
 class ExecutedRanks:
-    """The ranks of a tensor in the tile of one level."""
+    """The ranks of a tensor in the tile of a level."""
 
     def __init__(self, nest: ExecutedNest, tensor: int, level: int) -> None:
         level = nest.spans(tensor, level)
@@ -94,18 +95,20 @@ class ExecutedRanks:
         all_ranks = nest.ranks(tensor)
         outside = len(all_ranks) - len(self.ranks)
         self.above = all_ranks[outside - 1] if outside else None
-        """The rank outside the tile, which tells of its fibers."""
+        """The rank outside the tile, whose format determines the tile's stored fibers."""
         every = [rank.format for rank in all_ranks]
         last = max((i for i, form in enumerate(every) if form.compressed), default=0)
         self.by_neighbours = any(form.padded for form in every) or store_zeros(every[:last])
-        """Whether fibers are stored because of others: the nonzeros of the tile do not say how many there are."""
+        """Whether fibers are stored because of nonzeros elsewhere; the tile's own nonzeros then do not give their
+        number.
+        """
 
     def __len__(self) -> int:
         return len(self.ranks)
 
     @property
     def built(self) -> bool:
-        """Whether tiles are subtrees of the tensor: without sliding windows and strides."""
+        """Whether tiles are subtrees of the tensor: no sliding windows and no strides."""
         return self.nest.plain(self.tensor)
 
     @cached_property
@@ -120,7 +123,9 @@ class ExecutedRanks:
             for r, (part, stride) in enumerate(zip(parts, strides, strict=True)):
                 shape = [length if own == r else 1 for length in part.shape for own in range(len(parts))]
                 number = number + stride * part.reshape(shape)
-            found.append(number.reshape([math.prod(lengths) for lengths in zip(*(p.shape for p in parts), strict=True)]))
+            found.append(
+                number.reshape([math.prod(lengths) for lengths in zip(*(p.shape for p in parts), strict=True)])
+            )
         return found
 
     def _cut(self, r: int, size: int, rank: int) -> list[Array]:
@@ -135,12 +140,12 @@ class ExecutedRanks:
 
     @cached_property
     def order(self) -> Array:
-        """(L1, .., LR) numbers of the words of the tile at the origin, rank after rank."""
+        """(L1, .., LR) numbers of the words of the tile at the origin, rank by rank."""
         index = self.nest.origins(loop for rank in self.ranks for loop in rank.loops) @ self.nest.access[self.tensor].T
         return flat(index, self.shape).reshape([math.prod(loop.bound for loop in rank.loops) for rank in self.ranks])
 
     def bits(self, contents: Contents, origins: Array, coding: Written = PLAIN) -> Bits:
-        """Bits of the different tiles, at `origins` (U, ranks of the tensor), in the order of their numbers."""
+        """Bits of the different tiles, at `origins` (U, ranks of the tensor), by tile number."""
         if self.built and self.ranks:
             return self._built(contents, coding)
         words = flat(origins[:, None] + box_words(self.tile), self.shape)
@@ -164,19 +169,21 @@ class ExecutedRanks:
         return stream.sizes
 
     def _lone(self, held: Array) -> Bits:
-        """Of tiles of one word, (U,) bool: a fiber of one position each, which no outer structure has a part in."""
+        """Bits of tiles of one word, `held` (U,) bool: a fiber of a single position each, outside every outer
+        structure.
+        """
         units = self.nest.slots(self.tensor)[-1].units(Fiber.of(np.ones(1), 1.0, np.ones(1), 1.0))
         each = float(np.sum(np.asarray(units.metadata) * units.metadata_bits))
         real = np.where(held, each, 0.0)[:, None]
         return Bits(real, np.zeros_like(real), (real, real), held.astype(np.float64))
 
     def _built(self, contents: Contents, coding: Written) -> Bits:
-        """Tiles are the subtrees of the tensor that have the ranks of this level."""
+        """Bits of built structures; tiles are the subtrees of the tensor with the ranks of this level."""
         lengths = [rank.length for rank in self.ranks]
         by_origin = np.argsort(contents.order.reshape(-1, self.words)[:, 0])
 
         def tiles_of(part: Array, ranks: int = len(lengths)) -> Array:
-            """(tiles, L1, ..) of an array over the ranks of the tensor down to so many of these."""
+            """(tiles, L1, ..) of an array over the tensor's ranks down to the tile's first `ranks` ranks."""
             return part.reshape(-1, *lengths[:ranks])[by_origin]
 
         tiles, layout = tiles_of(contents.tree), contents.written if coding.every_fiber else contents.layout
@@ -196,7 +203,7 @@ class ExecutedRanks:
         return Bits(counted, counted, expected, held)
 
     def coding(self, coding: Written, lengths: Sequence[int]) -> Coding:
-        """How ranks of so many positions are coded."""
+        """Coding of ranks with `lengths` positions."""
         above = self.above
         outer = outer_of(None if above is None else above.format, above is not None and above.loop in coding.jumps)
         offsets = [rank.loop in coding.jumps for rank in self.ranks]
@@ -208,14 +215,16 @@ class ExecutedRanks:
         return min(1.0, max(0.0, 1.0 - float(self.occupancy.empty(rank.below))))
 
     def _even(self, rank: TileRank) -> int:
-        """Of `RankShape`: groups of one size, all of which hold something, and in the mean a whole number."""
+        """`RankShape.even`: nonzeros per group, if groups have equal size, none is empty, and the mean is a whole
+        number; else 0.
+        """
         size = min(rank.format.group, rank.length)
         each = self._usual(rank) * size
         equal = rank.format.group > 1 and not rank.length % size and float(self.occupancy.empty(rank.group)) == 0.0
         return round(each) if equal and abs(each - round(each)) < 1e-9 else 0
 
     def _counted(self, tiles: Array, layout: TileLayout | None, coding: Written) -> Array:
-        """(tiles, ranks) bits by the formats' own units, which get the real occupancy of every single fiber."""
+        """(tiles, ranks) bits by the formats' own units, with the real occupancy of every fiber."""
         lengths, layout = tiles.shape[1:], layout or lay_out(tiles, self.formats)
         bits = np.zeros((len(tiles), len(self.ranks)))
         for i, rank in enumerate(self.ranks):
@@ -229,7 +238,7 @@ class ExecutedRanks:
         return bits
 
     def _bits_of(self, i: int, form: Format, units: Units, fiber: Fiber, coding: Written) -> Array:
-        """Bits of a rank; its links to the rank below too, if there is any."""
+        """Bits of a rank, including links to the rank below, if any."""
         bits = np.zeros(len(fiber.length)) + units.metadata * units.metadata_bits
         if i == len(self.ranks) - 1:
             return bits
@@ -240,7 +249,7 @@ class ExecutedRanks:
         return bits + units.payload * units.payload_bits
 
     def _expected(self, held: Array) -> tuple[Array, Array] | None:
-        """See `Bits`: as the analytic model has them, which takes the average of all fibers, and without the empty ones."""
+        """`Bits.expected`: with the average of all fibers, as in the analytic model, and without the empty fibers."""
         if self.by_neighbours:
             return None
         try:
@@ -249,9 +258,9 @@ class ExecutedRanks:
             return None
 
     def _formula(self, held: Array, coding: Written = PLAIN, conditional: bool = False) -> Array:
-        """(U, ranks) bits that the formats' formulas expect of tiles with so many nonzeros (6.2).
+        """(U, ranks) bits expected by the formats' formulas for tiles with `held` nonzeros (6.2).
 
-        `conditional`: fibers have the positions that they have on average if they are not empty.
+        `conditional`: fibers have the mean occupancy of non-empty fibers.
         """
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0

@@ -1,8 +1,8 @@
-"""Metadata that moves with the data: bits of the structures that were built for the real tiles.
+"""Metadata traffic: bits of the metadata structures built for the real tiles.
 
-A tile that is sent takes the metadata of its own ranks along. What the level has above these ranks is read once per
-pass over its tile, so every tile in it bears an equal share; so does every word that goes to a compute unit. The
-output's metadata are those of its finished tiles, in proportion to the words that move.
+A tile moves with the metadata of the ranks below the child level. The ranks above are read once per pass over the
+level's tile, in equal shares per tile inside. Each word sent to a compute unit likewise bears an equal share. Metadata
+of the output follow the finished tiles, in proportion to the words moved.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .stored import Contents
 from .tally import ACTIONS, Tally, metadata_of
 
 AllBits = Mapping[tuple[int, int], Bits]
-"""By tensor and level, of its different tiles."""
+"""Bits of the different tiles, by tensor and level."""
 
 
 def all_bits(
     sim: Simulation, contents: Sequence[Contents], every_fiber: bool = False, pointers: bool = False
 ) -> AllBits:
-    """What is written of one trial's tensors."""
+    """Metadata bits of a trial's tensors, by tensor and level."""
     codings = [Written(every_fiber, frozenset(jumps if pointers else ())) for jumps in sim.jumps]
     return {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0], codings[t]) for (t, s), ranks in sim.ranks.items()}
 
 
 def count_metadata(sim: Simulation, walk: Walk, bits: AllBits, padding: bool) -> Tally:
-    """What moved in a walk, with the metadata that moved along; `padding`: words alone move."""
+    """Traffic of a walk with metadata; with `padding`, positions outside the data do not move."""
     tally, done = walk.tally.copy(), walk.done
     if padding:
         for (name, level, tensor), count in walk.outside.values.items():
@@ -65,7 +65,7 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits, padding: bool) ->
 
 
 def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array, passes: Array) -> None:
-    """`passes` over each of the tiles numbered in `where`."""
+    """Add the metadata of `passes` over each of the tiles numbered in `where`."""
     weight = np.bincount(where.reshape(-1), passes.reshape(-1), len(bits.real))
     real, causes = float(weight @ bits.real.sum(axis=1)), {}
     if bits.expected is not None:
@@ -97,12 +97,12 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
         return here[(sent.rows // step)[:, None], sent.receivers // instance]
 
     def read(sent: Sent, asked: Sent) -> tuple[float, dict[str, float]]:
-        """Bits, and what the model's assumptions contribute to them."""
+        """Metadata bits read, and the contribution of each model assumption."""
         above, below = bits[t, parent], bits[t, child]
         sent_to, asked_to = around(sent), around(asked)
 
         def split(table: Array, inner_first: bool) -> float:
-            """The ranks of the child go with what is sent, the others with what is asked for."""
+            """Bits of `table`: ranks of the child count per tile sent, the others per tile requested."""
             ranks = table.shape[1]
             # a tile of one word has one rank for the model
             top = table[:, slice(own) if inner_first else slice(max(1, ranks - own), ranks)].sum(axis=1)
@@ -136,7 +136,7 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
 
 
 def _output(sim: Simulation, tally: Tally, bits: AllBits) -> None:
-    """Bits per stored word of the finished tiles, for every word that moves."""
+    """Add the output's metadata: bits per stored word of the finished tiles, times the words moved."""
     t = sim.nest.output
     for level in (s for s in sim.nest.stored(t) if sim.packed_at(t, s)):
         found, where = bits[t, level], sim.tiles[t, level][1]

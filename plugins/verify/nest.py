@@ -1,7 +1,7 @@
-"""The loop nest of one design, unrolled: where every instance of every level is at every step.
+"""The loop nest of a design, unrolled: the position of every instance of every level at every step.
 
-Storage levels are numbered from the outermost (0) inwards; level S stands for the compute units. A *step* of a level
-is one combination of the temporal loops outside it, an *instance* one of the spatial loops outside it; both are
+Storage levels are numbered from the outermost (0) inwards; level S stands for the compute units. A *step* of a level is
+a combination of the temporal loops outside it, an *instance* a combination of the spatial loops outside. Both are
 numbered in the order of the nest, outermost loop slowest.
 """
 
@@ -21,7 +21,7 @@ from sparsemap.problem.designs import Design, Loop
 
 @attrs.frozen(eq=False, slots=False)
 class ExecutedNest(Design):
-    """Geometry of one design; no part of it depends on the data."""
+    """Geometry of a design, independent of the data."""
 
     def __attrs_post_init__(self) -> None:
         if tuple(self.extents(0)) != self.sizes:
@@ -33,7 +33,7 @@ class ExecutedNest(Design):
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """Positions of every dimension that there are: fewer than its loops have, if these end with the data (`remainders`)."""
+        """Positions of every dimension: fewer than the loops cover, if loops end with the data (`remainders`)."""
         charges = {charge.type_name for charge in getattr(self.problem.cost_model, "charges", ())}
         given = self.problem.loops.sizes if "remainders" in charges else self.problem.sizes
         return tuple(int(given[dim]) for dim in self.problem.dims)
@@ -62,14 +62,14 @@ class ExecutedNest(Design):
 
     @cached_property
     def units_at_work(self) -> float:
-        """Compute units at a step, on average over those that take place."""
+        """Compute units at work per step, averaged over the steps that take place."""
         if not self.ragged:
             return float(self.instances(self.levels))
         taken = (self._begins(self.levels)[0] < np.array(self.ends)).all(axis=1)
         return math.prod(self.ends) / int(taken.sum())
 
     def behind(self, tensor: int) -> Array | None:
-        """(ranks) bool: positions of a tensor that no iteration has; None: there are none."""
+        """(ranks) bool: positions of a tensor beyond the last iteration; None: no position is."""
         if not self.ragged:
             return None
         found = np.ones(self.shape(tensor), dtype=bool)
@@ -86,7 +86,7 @@ class ExecutedNest(Design):
         return tuple(loop for loop in self.loops if outer <= loop.storage < inner)
 
     def extents(self, level: int) -> Array:
-        """(D,) words of every dimension in the tile of one instance of a level."""
+        """(D,) positions of every dimension in the tile of a level's instance."""
         found = np.ones(len(self.sizes), dtype=np.int64)
         for loop in self.block(level, self.levels):
             found[loop.axis] *= loop.bound
@@ -99,9 +99,9 @@ class ExecutedNest(Design):
         return math.prod(loop.bound for loop in self.block(0, level) if loop.spatial)
 
     def origins(self, loops: Iterable[Loop], fixed: Mapping[Loop, int] = {}) -> Array:
-        """(n, D) where the iterations of nested loops begin in the operation space, the outermost loop slowest.
+        """(n, D) origins of the iterations of nested loops in the operation space, the outermost loop slowest.
 
-        The loops in `fixed` take part in the numbering but stay at the first of so many iterations.
+        A loop in `fixed` is grouped: all `fixed[loop]` iterations of a group take the origin of the first.
         """
         found = np.zeros((1, len(self.sizes)), dtype=np.int64)
         for loop in loops:
@@ -126,7 +126,7 @@ class ExecutedNest(Design):
 
     @cached_property
     def access(self) -> tuple[Array, ...]:
-        """Per tensor, (ranks, D): what one step of a dimension adds to the index in a rank."""
+        """Per tensor, (ranks, D): change of the index in a rank per step of a dimension."""
         index = {dim: i for i, dim in enumerate(self.problem.dims)}
         found = []
         for tensor in self.problem.tensors:
@@ -141,7 +141,7 @@ class ExecutedNest(Design):
         return bool(self.access[tensor][:, axis].any())
 
     def widths(self, tensor: int, extents: Array) -> tuple[int, ...]:
-        """Words per rank of the box that covers these extents."""
+        """Words per rank of the box of a tensor that covers the extents."""
         return tuple(int(w) for w in 1 + self.access[tensor] @ (np.asarray(extents) - 1))
 
     def shape(self, tensor: int) -> tuple[int, ...]:
@@ -160,7 +160,9 @@ class ExecutedNest(Design):
         return tuple(s for s in range(self.levels) if self.problem.stores(tensor, s))
 
     def spans(self, tensor: int, level: int) -> int:
-        """The level whose tile is what a level has of the tensor: 0, the whole of it, where it resides."""
+        """The level at which the tile equals the tensor's part at `level`: 0, the whole tensor, where the tensor
+        resides.
+        """
         return 0 if level == self.problem.homes[tensor] else level
 
     @cached_property
@@ -169,13 +171,15 @@ class ExecutedNest(Design):
         return tuple((*self.stored(t), self.levels) for t in range(len(self.access)))
 
     def child(self, tensor: int, level: int) -> int:
-        """The next of a tensor's chain inside a level that keeps it."""
+        """The next level inwards that keeps the tensor, or S."""
         chain = self.chains[tensor]
         return chain[chain.index(level) + 1]
 
     @cached_property
     def gaps(self) -> tuple[Array | None, ...]:
-        """Per tensor, (ranks) bool: positions of an operand that are padding, or that no compute takes; None: none is."""
+        """Per tensor, (ranks) bool: positions of an operand that are padding or unused by all computes; None: no
+        position is.
+        """
         found: list[Array | None] = []
         ends = dict(zip(self.problem.dims, self.ends, strict=True))
         for t, tensor in enumerate(self.problem.tensors):
@@ -191,11 +195,11 @@ class ExecutedNest(Design):
 
     @cached_property
     def occupancies(self) -> tuple[Occupancy, ...]:
-        """Per tensor, what its density says of tiles."""
+        """Per tensor, the occupancy model of the density."""
         return tuple(tensor.density.occupancy(self.shape(t)) for t, tensor in enumerate(self.problem.tensors))
 
     def drawn(self, tensor: int, rng: np.random.Generator) -> Array:
-        """(ranks) bool: the nonzeros of one draw; none lies behind the end of the data."""
+        """(ranks) bool: the nonzeros of one draw, all before the end of the data."""
         if not self.ragged:
             return np.asarray(self.occupancies[tensor].draw(rng), dtype=bool).reshape(self.shape(tensor))
         own, widths = self.problem.tensors[tensor], self.widths(tensor, np.array(self.ends))
@@ -213,7 +217,7 @@ class Boxes:
         self._maps: dict[tuple[int, ...], Array] = {}
 
     def sums(self, widths: tuple[int, ...]) -> Array:
-        """The sum of the box at every place where one fits."""
+        """Sum of the box at every place inside the tensor."""
         if widths not in self._maps:
             total = self.values
             for axis, width in enumerate(widths):
@@ -224,7 +228,7 @@ class Boxes:
         return self._maps[widths]
 
     def count(self, widths: tuple[int, ...], steps: Array, places: Array) -> Array:
-        """(n, i) sums of boxes whose origins are `steps` (n, ranks) plus `places` (i, ranks)."""
+        """(n, i) sums of the boxes with origins `steps` (n, ranks) plus `places` (i, ranks)."""
         sums = self.sums(widths)
         return sums.reshape(-1)[flat(steps, sums.shape)[:, None] + flat(places, sums.shape)]
 

@@ -1,4 +1,4 @@
-"""Partial sums between storage levels: updates, reads before updates, and tiles that come back."""
+"""Partial sums between storage levels: updates, reads before updates, and refills of earlier tiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def count_outputs(sim: Simulation, walk: Walk) -> None:
-    """All links of the output between storage levels."""
+    """Count the traffic of all output links between storage levels."""
     out = sim.nest.output
     tally, done = walk.tally, walk.done
     for child in sim.nest.chains[out][1:-1]:
@@ -59,7 +59,7 @@ def count_outputs(sim: Simulation, walk: Walk) -> None:
 
 
 def count_products(sim: Simulation, walk: Walk) -> None:
-    """The computes, what they read, and what they update, with their reads of what is there before."""
+    """Count computes, operand reads and output updates, with the reads of earlier partial sums."""
     out, tally, units = sim.nest.output, walk.tally, walk.done
     tally.add("compute", None, None, units.actual)
     tally.add("gated_compute", None, None, 0 if sim.products.skips else units.left_out)
@@ -88,7 +88,7 @@ def count_products(sim: Simulation, walk: Walk) -> None:
 
 
 def _share(sim: Simulation, action: str, of: str, level: int) -> float:
-    """How many accesses of one kind the dense nest has for each of another kind."""
+    """Accesses of kind `action` per access of kind `of` in the dense nest."""
     out = sim.nest.output
     every = sim.dense[of, level, out][0]
     return sim.dense[action, level, out][0] / every if every else 0.0
@@ -97,7 +97,7 @@ def _share(sim: Simulation, action: str, of: str, level: int) -> float:
 def _of_all(
     sim: Simulation, link: Link, sent: tuple[Sent, Sent], boxes: Boxes | None, held: Boxes | None
 ) -> tuple[float, float, float]:
-    """Updates, reads and fills as the model has them: of the words that end up nonzero, in the dense nest's ratios."""
+    """Updates, reads and fills of the model: words with a nonzero final value, in the dense nest's ratios."""
     groups, children = sent
     updates = groups.read_words(boxes)
     back = sim.dense["fill", link.child, link.tensor][0] / link.sent(None)[1].total()
@@ -132,7 +132,7 @@ def _partial_sums(
 
 
 def dense_counts(sim: Simulation) -> dict[tuple[str, int, int], tuple[float, float]]:
-    """By action, level and tensor: accesses of the dense nest, exact, and with overlapping tiles apart (Q2)."""
+    """(exact, separate) accesses of the dense nest by action, level and tensor; separate: without shared overlap (Q2)."""
     found: dict[tuple[str, int, int], tuple[float, float]] = {}
     for t, chain in enumerate(sim.nest.chains):
         output = t == sim.nest.output

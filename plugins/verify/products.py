@@ -1,4 +1,4 @@
-"""The innermost steps: every multiply-accumulate of the nest on real operands, in the order of the nest."""
+"""The innermost steps: every multiply-accumulate on real operands, in the order of the nest."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .nest import ExecutedNest, flat
 from .stored import Contents
 
 CHUNK = 1 << 19
-"""Multiply-accumulates in one go."""
+"""Multiply-accumulates per block."""
 NEVER = np.iinfo(np.int64).max
 
 
 @attrs.define(eq=False)
 class Reads:
-    """Of an operand, at the innermost level that stores it."""
+    """Reads of an operand at the innermost level that stores it."""
 
     passes: Array
-    """(steps, instances) of that level: reads of all words, zeros included."""
+    """(steps, instances) of the level: reads of all words, zeros included."""
     words: int = 0
-    """Those that are stored."""
+    """Reads of stored words."""
     outside: Array = attrs.field(init=False)
-    """As `passes`, of positions that are no words .."""
+    """(steps, instances) like `passes`, of positions outside the data."""
     outside_words: int = 0
-    """.. and those of them that are stored."""
+    """Reads of stored words outside the data."""
 
     def __attrs_post_init__(self) -> None:
         self.outside = np.zeros_like(self.passes)
@@ -41,13 +41,13 @@ class Reads:
 
 @attrs.define(eq=False)
 class Updates:
-    """Of the output, at the innermost level that stores it."""
+    """Updates of the output at the innermost level that stores it."""
 
     touched: Array
     """(instances x words,) bool: the word got a product."""
     count: int = 0
     of_all: int = 0
-    """As if every compute left a product in each word that ends up nonzero (Q13)."""
+    """Updates if every compute added to each word with a nonzero final value (Q13)."""
 
     @property
     def reductions(self) -> int:
@@ -57,30 +57,30 @@ class Updates:
 
 @attrs.define(eq=False)
 class Done:
-    """What happened at the compute units, and between them and the innermost level that stores each tensor."""
+    """Work of the compute units, and traffic with the innermost level that stores each tensor."""
 
     work: Array
-    """(parts, computes) cycles in which each unit was occupied, between two steps of `begins`."""
+    """(parts, computes) busy cycles of each unit, between two steps of `begins`."""
     passed: Array
-    """(parts, computes) positions that no skip covers, at which all operands are absent: for `positions`."""
+    """(parts, computes) positions with all operands absent and no skip, for `positions`."""
     stages: Array
-    """(2, parts, computes) cycles in which a stage of skips passes its width without a product: for `intersection`."""
+    """(2, parts, computes) cycles of both stages of skips that pass their width without a product, for `intersection`."""
     tiles: Array
-    """(parts, computes) cycles in which skips of tiles pass their width of empty ones: for `intersection`."""
+    """(parts, computes) cycles of skips of tiles without a tile within their width, for `intersection`."""
     partly: Array
-    """(parts, computes) cycles that steps of shared work take beyond those with all lanes full: for `vectors`."""
+    """(parts, computes) extra cycles of shared steps with partly filled lanes, for `vectors`."""
     output: Array
     reads: dict[int, Reads]
-    """By operand, those that took place."""
+    """By operand, the reads that took place."""
     reads_wanted: dict[int, Reads]
-    """With those that a guard removed."""
+    """By operand, with the reads removed by a guard."""
     updates: Updates
     updates_wanted: Updates
     first: dict[int, Array]
-    """By storage level, (instances, words): step at which an output word first gets a product there."""
+    """By storage level, (instances, words): step of the first product of an output word."""
     actual: int = 0
     left_out: int = 0
-    """Computes that the unit gates or skips."""
+    """Computes gated or skipped by the unit."""
 
     @property
     def looked(self) -> Array:
@@ -88,19 +88,19 @@ class Done:
         return self.stages.max(axis=0) + self.tiles
 
     def cycles(self, charges: Container[str]) -> Array:
-        """(parts, computes) in which each unit was not free."""
+        """(parts, computes) cycles of each unit with the charges."""
         found = self.work + self.passed if "positions" in charges else self.work
         found = found + self.partly if "vectors" in charges else found
         return found + self.looked if "intersection" in charges else found
 
 
 class Products:
-    """Walks all steps of the compute units; geometry is made once, `run` is called per trial."""
+    """Walk over all steps of the compute units; built once per design, `run` once per trial."""
 
     def __init__(self, nest: ExecutedNest, packed: Sequence[bool], guards: Mapping[tuple[int, int], Guard]) -> None:
         self.nest, self.packed, self.unit = nest, packed, Unit.of(nest)
         self.skips = self.unit is not None and self.unit.rule.action == SKIP
-        """Whether the unit skips; else it may gate."""
+        """Whether the unit skips; otherwise it may gate."""
         self.inner = [chain[-2] for chain in nest.chains]
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.all_guards, self.dealt = guards, dealt(nest)
@@ -108,19 +108,19 @@ class Products:
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
         skips = [guard for t in nest.operands if (guard := self.guards[t]) is not None and guard.kind == SKIP]
         self.width = narrower(*(guard.width for guard in skips))
-        """Positions that a skip passes in a cycle at most which chooses words for the units; None: any number .."""
+        """Most positions per cycle passed by storage skips that choose words for the units; None: any number."""
         rule = self.unit.rule if self.unit is not None and self.skips else None
         self.unit_width = None if rule is None else narrower(rule.width, nest.problem.hardware.compute.lookahead)
-        """.. and those that a skip of the units passes."""
+        """Most positions per cycle passed by a skip of the units; None: any number."""
         last = nest.levels - 1
         self.lists = {leader.tensor: leader for guard in skips if guard.entries for leader in guard.leaders}
-        """Leaders whose entries the former compares, none: positions .."""
+        """Leaders with entries compared by the storage skips; empty: the skips compare positions."""
         self.unit_lists = [t for t in nest.operands if packed[t]] if rule is not None and rule.entries else []
-        """.. and operands of which the latter does."""
+        """Operands with entries compared by the units; empty: the units compare positions."""
         self.fibers = [fiber(nest, last, some) if some else (1, 1) for some in ([*self.lists], self.unit_lists)]
-        """See `fiber`."""
+        """Lists of entries of the storage skips and of the units, see `fiber`."""
         self.whole = math.lcm(*map(math.prod, self.fibers), self.vectors.block if self.vectors else 1)
-        """Steps that have to be looked at together."""
+        """Steps of an indivisible block."""
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
@@ -130,10 +130,10 @@ class Products:
         self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
         rng: np.random.Generator, begins: Array,
     ) -> Done:  # fmt: skip
-        """One trial. `values` of the operands are flat; `contents` has the finished output, too.
+        """Run a trial. `values` of the operands are flat; `contents` includes the finished output.
 
-        `active` per tensor: (steps, instances) of its innermost level, the accesses that guards further out leave;
-        `begins`: steps at which a part of the `work` begins, the first of them 0.
+        `active` per tensor: (steps, instances) bool of the innermost storing level, the accesses left by guards further
+        out. `begins`: steps at which a part of the `work` begins, the first being 0.
         """
         done = self._nothing(len(begins))
         size = max(1, CHUNK // self.units // self.whole) * self.whole
@@ -156,7 +156,9 @@ class Products:
         stages = np.zeros((2, parts, self.units), dtype=np.int32)
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
-        return Done(work, passed, stages, tiles, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
+        return Done(
+            work, passed, stages, tiles, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first
+        )
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -257,7 +259,9 @@ class Products:
         return np.repeat(active[of], link.fan, axis=1)
 
     def _read(self, found: Reads, t: int, rows: slice, words: Array, stored: Array, active: Array | None) -> None:
-        """`stored` (n, groups) bool: the `words` that the groups need are stored; `active` (n, units), None: all."""
+        """Count reads. `stored` (n, groups) bool: the `words` needed by the groups are stored; `active` (n, units),
+        None: all.
+        """
         link, gaps = self.links[t], self.nest.gaps[t]
         asked = np.ones_like(stored) if active is None else link.by_group(active)
         outside = None if gaps is None else asked & gaps.reshape(-1)[words]
@@ -274,8 +278,10 @@ class Products:
     def _compute(
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator
     ) -> tuple[Array, Array, Array]:
-        """Computes that are carried out (7.3), those that take a cycle, and positions that nothing covers, at which nothing
-        is; operands that are not `there` are absent."""
+        """Masks of computes carried out (7.3), of computes that take a cycle, and of empty positions without a skip.
+
+        An operand is absent where its mask in `there` is false.
+        """
         complete = np.logical_and.reduce(there)
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual
@@ -288,7 +294,7 @@ class Products:
         return computed, occupied, np.zeros_like(alive) if self.skips else alive & ~exists
 
     def _update(self, found: Updates, happens: Array, words: Array, final: Array, active: Array | None) -> None:
-        """Products of units that work on the same output word at the same step are added before they are stored.
+        """Count updates. Products of units for the same output word and step are added before they are stored.
 
         `final` (words,) bool: the word ends up stored; `active` (n, units), None: all.
         """
@@ -302,7 +308,7 @@ class Products:
 
 
 def reference_output(nest: ExecutedNest, values: Sequence[Array]) -> Array:
-    """The dense product in plain order of the dimensions, flat; it knows nothing of the nest."""
+    """The dense product in plain order of the dimensions, flat, independent of the nest."""
     found = np.zeros(math.prod(nest.shape(nest.output)))
     computes = math.prod(nest.ends)
     for start in range(0, computes, CHUNK):

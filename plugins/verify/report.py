@@ -1,4 +1,4 @@
-"""Expected against measured, quantity by quantity, and which assumption of the model explains what is off."""
+"""Expected and measured values of every quantity, and the model assumptions behind deviations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TEXTS = tomllib.loads((Path(__file__).parent / "_texts" / "report.toml").read_te
 VERDICTS, ASSUMPTIONS = TEXTS["verdicts"], TEXTS["assumptions"]
 ORDER = list(ASSUMPTIONS)
 DERIVED = ("cycles", "energy_pj", "level_cycles", "compute_cycles")
-"""Quantities that follow from the others."""
+"""Quantities derived from the others."""
 
 
 @attrs.frozen
 class CountRow:
-    """One quantity, as a total over all instances."""
+    """A quantity, as a total over all instances."""
 
     quantity: str
     level: str
@@ -35,13 +35,13 @@ class CountRow:
     stderr: float
     trials: int
     rounding: float = 0.0
-    """How far the rounding of the model's counts may take it from the mean."""
+    """Largest distance of the model's counts from the mean caused by rounding."""
     noise: float = 0.0
-    """Standard error of what is left when the known parts are taken off."""
+    """Standard error of the remainder after the known parts."""
     parts: tuple[tuple[str, float], ...] = ()
-    """Assumptions of the model with what they are known to contribute to the deviation."""
+    """Assumptions of the model with their known contributions to the deviation."""
     rest: str = "?"
-    """The assumption to which the part of a deviation belongs that no known one accounts for."""
+    """The assumption blamed for the deviation beyond the known parts."""
 
     @property
     def deviation(self) -> float:
@@ -59,7 +59,7 @@ class CountRow:
 
     @property
     def verdict(self) -> str:
-        """One of `VERDICTS`."""
+        """A key of `VERDICTS`."""
         off, slack = abs(self.deviation), self.margin + self.rounding
         if off <= 1e-9 * max(abs(self.expected), abs(self.mean)):
             return "exact"
@@ -77,12 +77,12 @@ class CountRow:
 
     @property
     def unexplained(self) -> float:
-        """The deviation that no known part accounts for."""
+        """Deviation beyond the known parts."""
         return self.deviation - math.fsum(amount for _, amount in self.parts)
 
     @property
     def causes(self) -> tuple[tuple[str, float], ...]:
-        """Assumptions that matter in this row, and by how much."""
+        """Assumptions with a notable contribution to this row's deviation, and the contribution."""
         if self.verdict not in ("explained", "follows", "off"):
             return ()
         found = [(name, amount) for name, amount in self.parts if abs(amount) > 0.02 * abs(self.deviation)]
@@ -93,27 +93,27 @@ class CountRow:
 
 @attrs.frozen
 class Verification:
-    """What `verify` found."""
+    """Result of `verify`."""
 
     title: str
     trials: int
     seed: int
     rows: tuple[CountRow, ...]
     correct: bool
-    """Whether the output was equal to the dense product in every trial."""
+    """Whether the output equalled the dense product in every trial."""
     notes: tuple[str, ...] = ()
     fidelities: tuple[ExecutedCost, ...] = ()
-    """Cost models, under which the design is valid, against its execution."""
+    """Cost models with the design valid, against its execution."""
     effects: tuple[ExecutedCost, ...] = ()
-    """What each charge adds."""
+    """Increment of each charge."""
     lacking: tuple[ExecutedCost, ...] = ()
-    """What those add that the problem's cost model does not have, executed."""
+    """Executed increments of charges missing in the problem's cost model."""
     inconsistent: tuple[str, ...] = ()
-    """Errors of formats whose formulas are not those of their codecs."""
+    """Errors of formats with formulas unlike their codecs."""
 
     @property
     def missed(self) -> dict[str, tuple[float, float]]:
-        """By charge that the cost model lacks, what execution adds for it, of the claimed energy and cycles."""
+        """By charge missing in the cost model, the executed increments as shares of the claimed energy and cycles."""
         claim = self.row("energy_pj").expected, self.row("cycles").expected
         shares = {x.name: (x.executed[0] / claim[0], x.executed[1] / claim[1]) for x in self.lacking}
         return {name: both for name, both in shares.items() if any(both)}

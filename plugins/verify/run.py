@@ -1,4 +1,4 @@
-"""`verify`: many trials of one design against what the cost model expects."""
+"""`verify`: trials of a design against the expectation of the cost model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tally import Key, Tally, energy_action
 
 LIMIT_SECONDS = 60.0
 SECONDS_PER_COMPUTE = 1.3e-6
-"""Of one trial, on one core of a common machine; a trial also takes a fixed time."""
+"""Seconds of a trial per compute, on one core of a common machine; `SECONDS_PER_TRIAL` comes on top."""
 SECONDS_PER_TRIAL = 0.02
 BYTES_PER_COMPUTE = 60
 LIMIT_BYTES = 8e9
@@ -28,7 +28,7 @@ QUANTITIES = ("read", "fill", "update", "metadata_read", "metadata_fill", "metad
 
 
 class TooLarge(SparseMapError):
-    """The problem cannot be simulated in about a minute."""
+    """The problem is too large to simulate in about a minute."""
 
 
 def verify(
@@ -40,10 +40,10 @@ def verify(
     progress: Callable[[int], None] | None = None,
     compare: bool = False,
 ) -> Verification:
-    """Simulates the first of `designs` on random tensors and compares every count with the cost model's.
+    """Simulate the first of `designs` on random tensors and compare every count with the cost model's.
 
-    `TooLarge` if that would take more than about a minute, unless `force`; `progress` is called after every trial.
-    `compare`: the first trials are executed as every fidelity and every charge says, too.
+    `TooLarge` if the estimate exceeds about a minute, unless `force`; `progress` is called after every trial.
+    `compare`: also charge the first trials under every fidelity and every charge.
     """
     if trials < 1:
         raise SparseMapError(f"expected at least 1 trial, found {trials}")
@@ -72,7 +72,7 @@ def verify(
 
 
 def _inconsistent(sim: Simulation, rows: Sequence[CountRow]) -> tuple[str, ...]:
-    """Errors of formats whose formulas are not those of their codecs, among the formats of tensors whose metadata are off."""
+    """Errors of formats with formulas unlike their codecs, among tensors with metadata off expectation."""
     names = {row.tensor for row in rows if "metadata" in row.quantity and row.verdict == "off"}
     ranks = [r for (t, _), r in sim.ranks.items() if sim.problem.tensors[t].name in names]
     found = dict[str, None]()
@@ -151,7 +151,7 @@ def _rows(
 
 
 def _rare(sim: Simulation, tallies: list[Tally], key: Key) -> float:
-    """What a filter may remove so rarely that no trial shows it: three events in all trials (the rule of three)."""
+    """Most events removed by a filter too rarely to show in a trial: three in all trials (the rule of three)."""
     quantity, level, tensor = key
     if level is None or tensor is None or not sim.filtered(tensor, level):
         return 0.0
@@ -164,7 +164,7 @@ def _rare(sim: Simulation, tallies: list[Tally], key: Key) -> float:
 
 
 def _rest(sim: Simulation, key: Key) -> str:
-    """The assumption to blame for what no counted one explains: filters where there are any, else the zeros of Z."""
+    """The assumption blamed for deviations without a counted cause: filters, if any, else the zeros of Z."""
     _, level, tensor = key
     if tensor is None or level is None:
         return "Q12" if sim.guards else "?"

@@ -1,4 +1,4 @@
-"""Designs executed with shorter loops, so that what a search found can be tried before it ends."""
+"""Execution of designs with shorter loops, to test a search result before the search ends."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .comparison import FULL, CountComparison
 from .simulate import Simulation
 
 COMPUTES = 200_000
-"""Multiply-accumulates of a design as it is executed, unless its loops have no more to give."""
+"""Multiply-accumulates of an executed design, unless all loops are at their shortest."""
 LANES = 128
-"""Of a design as it is executed, while temporal loops can be shortened in place of spatial ones."""
+"""Lanes of an executed design, while temporal loops can be shortened instead of spatial loops."""
 PRODUCTS = 500
-"""Of fewer expected products an execution says too little."""
+"""Fewest expected products for a meaningful execution."""
 TRIALS = 3
 MATTERS = 0.005
-"""Parts of the model are told that are off by more than this share of the claim."""
+"""Smallest reported error of a part of the model, as a share of the claim."""
 
 
 def execution(best: Best, seed: int) -> Execution | str:
-    """The design on `TRIALS` sets of tensors, paid for as the fullest fidelity says; or why that cannot be."""
+    """Execution of the design on `TRIALS` sets of tensors, charged at the fullest fidelity; or why not."""
     try:
         problem, designs = shortened(best.problem, best.design.batch, COMPUTES)
         if few := _few(problem):
@@ -76,9 +76,11 @@ def _parts(comparison: CountComparison, claimed: tuple[float, float]) -> dict[st
 
 
 def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Problem, Designs]:
-    """The first of `designs` with loops halved until it has so many computes: spatial ones while there are more than `LANES`
-    lanes, then temporal ones, from the outside, and at last the other spatial ones. Every loop stays a loop. Where there
-    are fewer lanes, words per cycle and leakage shrink with them."""
+    """The problem and the first of `designs` with loops halved until at most `computes` multiply-accumulates remain.
+
+    First spatial loops are halved, down to `LANES` lanes; then temporal loops, from the outside; at last the other
+    spatial loops. No loop falls below bound 2. With fewer lanes, words per cycle and leakage shrink in proportion.
+    """
     bounds = designs.columns["bounds"][:, :, 0].copy()
     levels = list(enumerate(problem.mapping_levels))
     spatial, temporal = ([i for i, level in levels if level.spatial == kind] for kind in (True, False))
@@ -100,7 +102,7 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
 
 
 def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
-    """An einsum of these sizes over the same tensors."""
+    """An einsum with the new sizes over the same tensors."""
     *operands, output = problem.tensors
     einsum = f"{output.text} = {' * '.join(tensor.text for tensor in operands)}"
     table = {"type": "einsum", "name": problem.workload.name, "einsum": einsum, "dims": sizes}
@@ -108,7 +110,7 @@ def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
 
 
 def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
-    """With bandwidths and leakage in proportion to the lanes that are left below each level."""
+    """The hardware with bandwidths and leakage in proportion to the remaining lanes below each level."""
     before, levels = designs.columns["bounds"][:, :, 0], []
     groups = list(enumerate(problem.mapping_levels))
     for level, table in zip(problem.levels, problem.hardware.levels, strict=True):

@@ -1,17 +1,17 @@
-"""Walks the mapped loop nest of one design over random tensors and counts what every level does.
+"""Exact walk of a design's loop nest over random tensors, with the counts of every level.
 
-Nothing here is an expectation: tiles are moved if they are not held already, words are counted if they are there, an
-access is held back if the leader's words are zero, and the output is computed. Counts are totals over all instances.
+Nothing here is an expectation. Tiles move unless they are already held; only present words count; an access is held
+back if the leader's words are zero; the output is computed. Counts are totals over all instances.
 
-* Operands: what the children lack is read, once for all children that start at the same place; where their tiles
-  overlap, a word that several need is read once.
-* Outputs: what leaves a child is an update of its parent; an update reads what is there before, except the first of a
-  word in the instance; a child gets a tile back, except the first time. Words stored without metadata travel with their
-  tile, with metadata only nonzero partial sums do. An instance gets back its own partial sums.
-* A format may store zeros: they are moved as nonzeros are, and a compute unit meets them.
-* A compute that is gated, skipped or eliminated leaves its output word alone.
+* Operands: a parent reads the words missing in the children, once for all children at the same place. Where tiles
+  overlap, a word for several children is read once.
+* Outputs: a word leaving a child is an update of the parent. An update reads the earlier partial sum, except the first
+  update of a word in the instance. A child gets a tile back, except the first time. Words without metadata travel with
+  their tile; with metadata, only nonzero partial sums do. An instance gets back its own partial sums.
+* A format may store zeros: they move like nonzeros, and reach the compute units.
+* A gated, skipped or eliminated compute leaves its output word alone.
 
-What the charges of a cost model add to this is in `charges.py`.
+`charges.py` adds the charges of a cost model.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ from .tally import Tally
 from .waiting import LaneWaiting
 
 Guards = Mapping[tuple[int, int], Guard]
-"""By tensor and level."""
+"""Guards by tensor and level."""
 Activity = dict[tuple[int, int], tuple[Array | None, Array | None]]
-"""By tensor and child level, (steps, instances) bool: accesses wanted, and those that take place; None: all."""
+"""(wanted, executed) accesses by tensor and child level, each (steps, instances) bool; None: all."""
 
 
 @attrs.frozen(eq=False)
 class Walk:
-    """The nest once through: what moved, with these filters."""
+    """A walk through the nest with the filters `guards`."""
 
     tally: Tally
     outside: Tally
-    """Of that, what is no word: padding, and holes between windows."""
+    """Part of `tally` outside the data: padding, and holes between windows."""
     contents: Sequence[Contents]
     active: Activity
     inner: Sequence[Array | None]
-    """Per operand, (steps, instances) of its innermost level: accesses that filters further out leave."""
+    """Per operand, (steps, instances) bool of the innermost storing level: accesses left by filters further out."""
     done: Done
     guards: Guards
 
 
 @attrs.frozen(eq=False)
 class Trial:
-    """One draw of the tensors, executed."""
+    """Execution of one draw of the tensors."""
 
     energy: Walk
     """With all filters."""
     time: Walk
-    """Without those that let the time of what they hold back pass, if these take time."""
+    """Without filters that let the time of removed accesses pass, if that time is charged."""
 
 
 @attrs.define(eq=False, slots=False)
 class Simulation:
-    """Everything about a design that does not depend on the data; `trial` draws the data and counts."""
+    """Everything about a design that is independent of the data; `trial` draws the data and counts."""
 
     problem: Problem
     designs: Designs
@@ -88,11 +88,11 @@ class Simulation:
         self.guards = guards(nest)
         pairs = [(t, *both) for t in range(len(nest.access)) for both in pairwise(nest.stored(t))]
         self.links = {(t, child): Link(nest, t, parent, child) for t, parent, child in pairs}
-        """By tensor and child level."""
+        """Links by tensor and child level."""
         self.products = Products(nest, self._packed_inside, self.guards)
         kept = [(t, s) for t in np.flatnonzero(self.packed).tolist() for s in nest.stored(t) if s <= nest.decoded(t)]
         self.ranks = {(t, s): ExecutedRanks(nest, t, s) for t, s in kept}
-        """By tensor and level, with those of the tiles that are decoded on their way."""
+        """Ranks by tensor and level, including tiles decoded on their way."""
         for (t, s), ranks in self.ranks.items():
             if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):
                 name = self.problem.tensors[t].name
@@ -108,7 +108,7 @@ class Simulation:
 
     @cached_property
     def timed_products(self) -> Products | None:
-        """Without the filters that let the time of what they hold back pass; None: there are none of these."""
+        """Products without filters that let the time of removed accesses pass; None: the design has no such filter."""
         if not any(found.rule.passes for found in filters(self.nest)):
             return None
         return Products(self.nest, self._packed_inside, guards(self.nest, timed=True))
@@ -119,21 +119,21 @@ class Simulation:
 
     @cached_property
     def looked_at(self) -> frozenset[tuple[int, int]]:
-        """(tensor, level): a filter reads the tensor there."""
+        """(tensor, level) of all tensors read by a filter."""
         return looked_at(self.nest, GATE, SKIP)
 
     @cached_property
     def skipped_by(self) -> frozenset[tuple[int, int]]:
-        """(tensor, level): the tensor leads a skip there."""
+        """(tensor, level) of all tensors that lead a skip."""
         return looked_at(self.nest, SKIP)
 
     def filtered(self, tensor: int, level: int) -> int:
-        """How many filters hit a tensor's accesses at a level or further out."""
+        """Number of filters on a tensor's accesses at a level or further out."""
         return sum(t == tensor and s <= level for t, s in self.guards)
 
     @cached_property
     def jumps(self) -> tuple[set[Loop], ...]:
-        """Per tensor, the loops whose ranks have offsets where hardware must jump (docs/model.md, `pointers`)."""
+        """Per tensor, the loops of ranks with offsets for jumps of the hardware (docs/model.md, `pointers`)."""
         found: tuple[set[Loop], ...] = tuple(set() for _ in self.packed)
         for (t, child), link in self.links.items():
             if self.packed_at(t, link.parent):
@@ -150,7 +150,7 @@ class Simulation:
 
     @cached_property
     def tiles(self) -> dict[tuple[int, int], tuple[Array, Array]]:
-        """By tensor and level: origins of the different tiles (U, ranks), and which is where, (steps, instances)."""
+        """By tensor and level: origins of the different tiles (U, ranks), and tile numbers (steps, instances)."""
         found = {}
         for t, s in self.ranks:
             move, shape = self.nest.access[t].T, self.nest.shape(t)
@@ -163,8 +163,10 @@ class Simulation:
         return found
 
     def trial(self, rng: np.random.Generator, charged: bool = False, given: Mapping[int, Array] | None = None) -> Trial:
-        """`charged`: with what the charges need that concern time; `given`: by operand its words (n,), in place of drawn
-        ones."""
+        """Draw tensors and execute the design.
+
+        `charged`: also record the data of charges on time; `given`: words (n,) by operand, instead of a draw.
+        """
         nest, out = self.nest, self.nest.output
         masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.packed)
         values: list[Array] = [np.zeros(0)] * len(self.packed)
@@ -206,7 +208,9 @@ class Simulation:
         return walk
 
     def _empty_tiles(self, active: Activity, contents: Sequence[Contents], guards: Guards, begins: Array) -> Array:
-        """(parts, units) cycles in which skips of tiles found nothing in their width, in the part in which a tile would come."""
+        """(parts, units) cycles in which skips of tiles found nothing within their width, in the part of the absent
+        tile.
+        """
         nest, places = self.nest, dict[int, Array]()
         shape = len(begins), nest.instances(nest.levels)
         for (t, level), guard in guards.items():
@@ -234,9 +238,9 @@ class Simulation:
         return sum(places.values(), start=np.zeros(shape, dtype=np.int32))
 
     def _store_together(self, contents: Contents, done: Done) -> None:
-        """A partial sum of the output is stored as soon as any is that is stored with it.
+        """Store a partial sum of the output as soon as any word of its unit is stored.
 
-        Padding of fibers without any is stored from the first step at which a unit works on its word.
+        Padding of a unit without nonzeros is stored from the first step at which a compute unit works on its word.
         """
         units = np.empty(contents.mask.size, dtype=np.int64)
         units[contents.order] = units_of(contents.order.shape, contents.formats)
@@ -253,10 +257,10 @@ class Simulation:
     def _walk_storage(
         self, tally: Tally, outside: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
     ) -> tuple[Activity, list[Array | None]]:
-        """Guards of all storage levels, and the operands' reads and fills between them.
+        """Apply the guards of all storage levels, and count the operands' reads and fills between the levels.
 
-        Returns which accesses are wanted and which take place, by tensor and child level, and the latter of the
-        innermost level.
+        Returns the wanted and the executed accesses by tensor and child level, and the executed accesses of the
+        innermost levels.
         """
         active: Activity = {}
         inner: list[Array | None] = []
@@ -283,7 +287,7 @@ class Simulation:
         return active, inner
 
     def _spread(self, active: Array, parent: int, child: int) -> Array:
-        """(steps, instances) of a level -> those of a level further in."""
+        """(steps, instances) of a level -> (steps, instances) of a level further in."""
         rows = np.repeat(active, self.nest.steps(child) // self.nest.steps(parent), axis=0)
         return np.repeat(rows, self.nest.instances(child) // self.nest.instances(parent), axis=1)
 
@@ -292,8 +296,10 @@ def count_operand(
     tally: Tally, link: Link, boxes: Boxes | None, held: Boxes | None, want: Array | None, take: Array | None,
     guard: Guard | None,
 ) -> None:  # fmt: skip
-    """Reads of the `boxes` that the parent stores and fills of those `held`, None: all words; without the charge
-    `stay` the model removes the share of the steps at which the leader is empty."""
+    """Count reads of the `boxes` stored by the parent and fills of the `held` boxes, None: all words.
+
+    Without the charge `stay`, the model removes the share of steps with an empty leader.
+    """
     t, parent = link.tensor, link.parent
     groups, children = link.sent(take)
     read = groups.read_words(boxes)

@@ -1,7 +1,7 @@
-"""What formats store of a real tensor, rank after rank: blocks as a whole, all of a dense part, fibers of one length.
+"""Words stored by the formats for a real tensor, rank by rank: whole blocks, whole dense parts, fibers of equal length.
 
-A fiber of a rank is stored if the rank above keeps its position. Above all compressed ranks addresses are computed: there
-a fiber is stored if it holds a nonzero, or if it leads to fibers of one length, which empty rows have as well.
+A fiber is stored if the rank above keeps its position. Above all compressed ranks, addresses are computed. There, a
+fiber is stored if it holds a nonzero, or if it leads to padded fibers, since empty rows store padding as well.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .nest import Boxes
 
 
 def store_zeros(formats: Sequence[Format]) -> bool:
-    """Whether the formats of some ranks, outer to inner, may store zeros."""
+    """Whether a hierarchy of formats, outer to inner, may store zeros."""
     first = next((i for i, form in enumerate(formats) if form.compressed), len(formats))
     return any(not form.compressed or form.padded or form.block > 1 for form in formats[first:])
 
 
 def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
-    """(L1, .., LR) numbers: words with the same number are stored together or not at all."""
+    """(L1, .., LR) unit numbers; words of a unit are stored together or not at all."""
     at = max(rank for rank, form in enumerate(formats) if form.compressed)
     form = formats[at]
     index = np.indices(lengths)[: at + 1]
@@ -36,27 +36,27 @@ def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
 
 @attrs.frozen(eq=False, slots=False)
 class Contents:
-    """One tensor in one trial. Sums over boxes of its words: nonzeros, those that are stored, those that are seen."""
+    """A tensor in a trial, with sums over boxes of nonzeros, of stored words and of words visible in metadata."""
 
     mask: Array
     formats: Sequence[Format] = ()
-    """Of its ranks; none if it is not compressed, or if its fibers are no tree."""
+    """Formats of the ranks; empty if the tensor is uncompressed, or if its fibers form no tree."""
     order: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
-    """(L1, .., LR) numbers of the words, rank after rank."""
+    """(L1, .., LR) numbers of the words, rank by rank."""
 
     @cached_property
     def tree(self) -> Array:
-        """(1, L1, .., LR) the mask, rank after rank."""
+        """(1, L1, .., LR) the mask, rank by rank."""
         return self.mask.reshape(-1)[self.order][None]
 
     @cached_property
     def layout(self) -> TileLayout | None:
-        """None: nonzeros alone are stored."""
+        """Layout of the stored words; None: only nonzeros are stored."""
         return lay_out(self.tree, self.formats) if store_zeros(self.formats) else None
 
     @cached_property
     def written(self) -> TileLayout:
-        """What an encoder writes."""
+        """Layout written by an encoder."""
         return lay_out(self.tree, self.formats, every_fiber=True)
 
     @cached_property
@@ -69,7 +69,7 @@ class Contents:
 
     @cached_property
     def seen(self) -> Boxes:
-        """Words of which the metadata say that they may be nonzero: blocks are seen as a whole, padding is not."""
+        """Words possibly nonzero by the metadata: blocks count as a whole, padding does not."""
         unpadded = self.layout and lay_out(self.tree, self.formats, padding=False)
         return self.nonzero if unpadded is None else self._boxes(unpadded)
 

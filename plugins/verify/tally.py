@@ -1,4 +1,4 @@
-"""Counts of one trial."""
+"""Counts of a trial."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Tally:
 
     values: dict[Key, float] = attrs.field(factory=lambda: defaultdict(float))
     parts: dict[Key, dict[str, float]] = attrs.field(factory=lambda: defaultdict(dict))
-    """What an assumption of the analytic model is known to contribute: by quantity, by assumption."""
+    """By quantity and assumption of the analytic model, the known contribution."""
     correct: bool = False
     """Whether the output equals the dense product."""
 
     def add(self, quantity: str, level: int | None, tensor: int | None, value: float, **assumptions: float) -> None:
-        """`assumptions`: what each is known to contribute; they may come later, with a value of 0."""
+        """Add to a count; `assumptions`: known contributions by name, possibly added later with a value of 0."""
         key = quantity, level, tensor
         self.values[key] += value
         for name, amount in assumptions.items():
@@ -32,13 +32,13 @@ class Tally:
         return Tally(defaultdict(float, self.values), defaultdict(dict, parts), self.correct)
 
     def moved(self, level: int, tensor: int, *actions: str) -> tuple[float, float]:
-        """Words of some actions, and bits of their metadata."""
+        """Words of the actions, and bits of their metadata."""
         words = sum(self.values.get((action, level, tensor), 0.0) for action in actions)
         return words, sum(self.values.get((metadata_of(action), level, tensor), 0.0) for action in actions)
 
 
 def energy_action(action: str) -> str:
-    """The energy of an action: fills and updates are writes, unless gated or skipped."""
+    """Name of an action's energy: fills and updates are writes, unless gated or skipped."""
     if action.startswith(("gated", "skipped")):
         return action
     return action.replace("fill", "write").replace("update", "write")

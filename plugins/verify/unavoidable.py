@@ -1,4 +1,4 @@
-"""What no design with a given tile and innermost loop can avoid, in scalar arithmetic, for certificates (`certificate`)."""
+"""Unavoidable cost of all designs with a given tile and innermost loop, in scalar arithmetic (`certificate`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class OneTensor:
     density: float
     words: float
     once: float
-    """Those of the data."""
+    """Words of the data."""
     copies: tuple[float, ...]
-    """Tiles that every level holds."""
+    """Tiles of the tensor held at a time, by level."""
     others: float
-    """The product of the densities of all other tensors: no filter leaves less."""
+    """Product of the densities of all other tensors, the smallest share left by filters."""
     bits: dict[tuple[int, ...], float] | None
-    """`hierarchies.cheapest`"""
+    """Bits of `hierarchies.cheapest`."""
 
     def told(self, extents: dict[str, int], coded: bool) -> float:
-        """Bits for each nonzero in the outermost level."""
+        """Metadata bits per nonzero in the outermost level."""
         held = self.words * self.density
         if not coded or held <= 0.0:
             return 0.0
@@ -48,16 +48,16 @@ class Unavoidable:
     tensors: tuple[OneTensor, ...]
     charges: frozenset[str]
     coded: bool
-    """Whether metadata are what can be read, and nothing but nonzeros and them is stored."""
+    """Whether metadata are decodable codes, and only nonzeros and metadata are stored."""
     formats: tuple[Format, ...]
     fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
-    """Bits of the fullest tiles that were asked for, by tensor and extents."""
+    """Bits of the fullest tiles, by tensor and extents, cached."""
     units: NextToUnits = attrs.field(init=False, default=attrs.Factory(lambda self: NextToUnits(self), takes_self=True))
     further: FurtherIn = attrs.field(init=False, default=attrs.Factory(lambda self: FurtherIn(self), takes_self=True))
 
     @classmethod
     def of(cls, problem: Problem) -> Unavoidable:
-        """`SpecError` where this arithmetic does not know the cost model or the levels."""
+        """Bounds for a problem; `SpecError` for a cost model or levels outside this arithmetic."""
         model = problem.cost_model
         if getattr(model, "quirks", None) != "none" or problem.mapping_levels[0].spatial or len(problem.levels) < 2:
             text = "certificates can be checked of the cost model 'analytic' without quirks, with one outermost memory"
@@ -85,13 +85,13 @@ class Unavoidable:
 
     @cached_property
     def skips(self) -> bool:
-        """Whether some mechanism spares a compute its cycle, at any place."""
+        """Whether a mechanism at any place spares a compute its cycle."""
         problem, slow = self.problem, {"gate"} if "gate-time" in self.charges else set()
         pairs = itertools.product(problem.candidates("mechanism"), problem.places)
         return any(rule.action not in slow for pair in pairs for rule, *_ in problem.filters(*pair))
 
     def fits(self, tile: Sequence[int], level: int = 1) -> bool:
-        """Whether a design may hold it in a level, the one inside the outermost one."""
+        """Whether a design may hold the tile in a level, by default the level inside the outermost."""
         chip = self.problem.chip
         room, word = float(chip.capacity_bits[level]), float(chip.word_bits[level])
         extents, needed = dict(zip(self.problem.dims, tile, strict=True)), 0.0
@@ -109,7 +109,9 @@ class Unavoidable:
         return needed * word <= room
 
     def holds(self, tile: Sequence[int]) -> bool:
-        """The same, where compressed tiles have the cheapest hierarchy of ranks."""
+        """Whether the level inside the outermost may hold the tile, with the cheapest hierarchy of ranks for compressed
+        tiles.
+        """
         chip, needed = self.problem.chip, 0.0
         extents, word = dict(zip(self.problem.dims, tile, strict=True)), float(chip.word_bits[1])
         for t, own in enumerate(self.tensors):
@@ -129,7 +131,7 @@ class Unavoidable:
         return needed * word <= float(chip.capacity_bits[1])
 
     def costs(self, tile: Sequence[int], innermost: str, closely: bool = False) -> tuple[float, float]:
-        """pJ and cycles, at least; `closely`: all tiles further in are tried."""
+        """Least pJ and cycles; `closely`: try all tiles further in."""
         problem, chip = self.problem, self.problem.chip
         extents = dict(zip(problem.dims, tile, strict=True))
         price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
@@ -176,18 +178,23 @@ class Unavoidable:
 
     @cached_property
     def ends(self) -> Mapping[str, int]:
-        """Where the loops of every dimension end."""
+        """End of the loops of every dimension."""
         return self.problem.loops.sizes if "remainders" in self.charges else self.problem.sizes
 
     def around(self, tensor: Tensor, extents: Mapping[str, int]) -> dict[str, int]:
-        """Turns of the loops around a tile: those in the data of dimensions that do not move the tensor, where tiles come anew;
-        of others all, of which `inside` is the share in the data."""
+        """Turns of the loops around a tile.
+
+        A dimension that does not move the tensor counts only turns with data. A dimension that does counts all turns,
+        with the data's share in `inside`.
+        """
         sizes = self.problem.sizes
         return {d: sizes[d] // n if d in tensor.dims else -(-self.ends[d] // n) for d, n in extents.items()}
 
     def met(self, t: int, extents: Mapping[str, int]) -> float:
-        """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for
-        which no other tensor is empty in all of these."""
+        """Smallest share of a tensor's accesses left by filters, for words that serve the computes of a tile.
+
+        An access is left if no other tensor is empty over these computes.
+        """
         kept = 1.0
         for own in self.tensors[:t] + self.tensors[t + 1 :]:
             held = {dim: 1 if dim in self.tensors[t].tensor.dims else extent for dim, extent in extents.items()}
@@ -196,7 +203,7 @@ class Unavoidable:
         return kept
 
     def each_handed(self, own: OneTensor, level: int, copies: int = 1) -> float:
-        """pJ of a word between a level and so many children."""
+        """pJ of a word between a level and `copies` children."""
         price, wires = self.problem.chip.energy_pj, self._wires(level, copies)
         if own.tensor.output:
             leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
@@ -204,7 +211,7 @@ class Unavoidable:
         return float(price["read"][level]) + copies * float(price["write"][level + 1]) + wires
 
     def _wires(self, level: int, copies: int) -> float:
-        """pJ of a word in the tree over the children of a level, towards so many of them."""
+        """pJ of a word in the wire tree of a level, towards `copies` of its children."""
         chip, leaves = self.problem.chip, float(self.problem.chip.fanout[level])
         if "network" not in self.charges or leaves <= 1.0:
             return 0.0
@@ -217,22 +224,25 @@ class Unavoidable:
 
     @cached_property
     def inside(self) -> list[float]:
-        """By tensor: of what tiles bring, words of the data are no smaller a share."""
+        """By tensor, the smallest share of words of the data among the words of tiles."""
         ends = {dim: end / self.problem.sizes[dim] for dim, end in self.ends.items()}
         pairs = zip(self.tensors, self.taken, strict=True)
         return [share * math.prod(ends[dim] for dim in own.tensor.dims) for own, share in pairs]
 
     @cached_property
     def taken(self) -> list[float]:
-        """By tensor: of the operands of all computes, the share that are words."""
+        """By tensor, the share of real words among the operands of all computes."""
         holes = "holes" in self.charges
         words = [own.tensor.words(self.ends) if holes and not own.tensor.output else () for own in self.tensors]
         return [math.prod(float(there.mean()) for there in ranks) for ranks in words]
 
     def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
-        """pJ, words read and words written of sums that come to the outermost level so often and go back but for the first
-        time. Compressed, a sum that is still zero does not: after the i-th of V visits it is not with the chance
-        1 - (1 - d)^(i/V). Otherwise all do."""
+        """(pJ, words read, words written) of partial sums that reach the outermost level `moved` times and return after
+        the first.
+
+        A compressed sum moves only if it is nonzero: after visit i of V, with probability 1 - (1 - d)^(i/V). An
+        uncompressed sum always moves.
+        """
         chip, d = self.problem.chip, own.density
         price, word = chip.energy_pj, float(chip.word_bits[0])
         visits = moved / own.once
@@ -252,7 +262,7 @@ class Unavoidable:
         return pj, read, written
 
     def _handed_on(self, t: int, moved: float) -> float:
-        """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
+        """pJ of the levels between the outermost and the innermost: every arriving word moves on at least once."""
         problem, own, pj = self.problem, self.tensors[t], 0.0
         once = touched(own.tensor, problem.sizes) * self.inside[t]
         count = max(0.0, max(moved, once) * own.density * own.others * LESS - 1.0)
@@ -265,14 +275,13 @@ class Unavoidable:
 
 
 def _each(price: Mapping[str, Array], action: str, level: int, bits: float, width: float, density: float) -> float:
-    """pJ of a nonzero, with its metadata or with all the zeros."""
+    """pJ of a nonzero, with its metadata or with all the zeros, whichever is less."""
     word, told = float(price[action][level]), float(price[f"metadata_{action}"][level])
     return min(word + bits * told / width, word / density if density > 0.0 else math.inf)
 
 
 def readable(words: float, held: float) -> float:
-    """Bits that a code which can be read takes on average at least, to tell which of so many words are there; one of them may
-    be known outside."""
+    """Least mean bits of a decodable code for the positions of `held` among `words`; one word may be known outside."""
     log = math.lgamma(words + 1) - math.lgamma(held + 1) - math.lgamma(words - held + 1)
     bits = max(0.0, log / math.log(2.0) - 1.0)
     return max(0.0, bits - math.log2(1.0 + bits) - math.log2(math.e)) * LESS

@@ -1,10 +1,10 @@
-"""When lanes wait: the steps of all lanes in time, with the tiles that they share and the transfers they need.
+"""Waiting of lanes: the steps of all lanes in time, with shared tiles and transfers.
 
-A lane is a compute unit. Lanes below one instance of the parent that use the same part of a tensor's tile share it: it is
-delivered to all of them at once, and replaced when all have finished with it. A level has room for as many tiles of a
-tensor as the hardware says; a transfer begins when there is room, when its words have arrived at the parent, and when
-the ports are free; those needed first go first. Results leave when all lanes that share them have finished, and before
-the parent's tile does. (docs/model.md, `overlap` and `imbalance`.)
+A lane is a compute unit. Lanes below the same parent instance that use the same part of a tensor's tile share the part:
+a transfer delivers it to all lanes at once, and the next tile comes when all lanes have finished. A level has room for
+`buffer_depth` tiles of a tensor. A transfer begins when the level has room, the words have arrived at the parent, and
+the ports are free; tiles needed first go first. Results leave when all sharing lanes have finished, and before the
+parent's tile does. (docs/model.md, `overlap` and `imbalance`.)
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from .simulate import Simulation, Walk
 
 REQUESTS = 200_000
-"""Transfers that are told apart, of one tensor to one level; more are sent together, all of one step."""
+"""Most transfers of a tensor to a level simulated individually; above, all transfers of a step go together."""
 
 
 class Port:
-    """When a port is idle."""
+    """Idle times of a port."""
 
     def __init__(self) -> None:
         self.begins: list[float] = [0.0]
         self.ends: list[float] = [math.inf]
 
     def serve(self, ready: float, cycles: float) -> float:
-        """When a request of so many cycles is done, if idle cycles from `ready` on are its own."""
+        """Serve a request of `cycles` in the idle time from `ready` on, and return the completion time."""
         at = max(0, bisect_right(self.begins, ready) - 1)
         if self.ends[at] <= ready:
             at += 1
@@ -56,69 +56,69 @@ class Port:
 
 
 class Lanes:
-    """Which lanes share what a link brings."""
+    """Groups of lanes that share the words of a link."""
 
     def __init__(self, group: Array, lead: Array) -> None:
         self.group = group
-        """(lanes,) the group of each."""
+        """(lanes,) group of each lane."""
         self.lead = lead
-        """(groups,) a lane of each."""
+        """(groups,) a lane of each group."""
         self._order = np.argsort(group, kind="stable")
         self._begins = np.searchsorted(group[self._order], np.arange(len(lead)))
 
     def latest(self, time: Array) -> Array:
-        """(groups,) of (lanes,)."""
+        """(groups,) latest time of a group's lanes, from `time` (lanes,)."""
         return np.maximum.reduceat(time[self._order], self._begins)
 
 
 @attrs.frozen(eq=False)
 class End:
-    """What moves over a link, at one of its ends."""
+    """Traffic at one end of a link."""
 
     cycles: float
-    """Of all that moves, all instances together."""
+    """Cycles of the whole traffic, summed over instances."""
     ports: list[Port]
     at: Array
-    """(groups,) the port of each."""
+    """(groups,) port of each group."""
 
 
 @attrs.define(eq=False, kw_only=True)
 class LaneTiles:
-    """The tiles of one tensor at one level, in turn."""
+    """The successive tiles of a tensor at a level."""
 
     level: int
     parent: LaneTiles | None
     depth: int
     leaves: bool
-    """The tensor is the output."""
+    """Whether the tensor is the output."""
     starts: Array
     """(parts,) bool: the tile is replaced before this part of the run."""
     lanes: Lanes
     words: Array
-    """(tiles in turn, groups) words of the part of the tile that a group uses, as a share of all words of this link."""
+    """(tiles, groups) words of a group's part of each tile, as a share of all words of the link."""
     parts: Array | float
-    """(groups,) in how many parts the tile is used."""
+    """(groups,) number of groups that divide a tile among themselves."""
     bring: tuple[End, End] | None = None
-    """All that the tiles bring, at the parents and at the level; None: it takes no time."""
+    """Incoming traffic at the parents and at the level; None: transfers take no time."""
     take: tuple[End, End] | None = None
-    """All that leaves."""
+    """Outgoing traffic at the parents and at the level."""
     free: deque[Array] = attrs.field(factory=deque)
-    """When the last `depth` tiles that made room were finished with."""
+    """Release times of the last `depth` released tiles."""
     freed: int = 0
-    """Those that made room."""
+    """Number of released tiles."""
     arrived: Array = attrs.field(factory=lambda: np.zeros(0))
     waiting: deque[tuple[Array, int]] = attrs.field(factory=deque)
-    """Results that have not left: when they are ready, and number of the tile."""
+    """Results still to leave: ready time and tile number."""
     count: int = 0
     moved: float = 0.0
-    """When the last results arrived at the parent."""
+    """Arrival time of the last results at the parent."""
 
     @property
     def shared(self) -> bool:
         return len(self.lanes.lead) < len(self.lanes.group)
 
     def transfer(self, ready: Array, tile: int, ends: tuple[End, End] | None) -> Array:
-        """(groups,) when the words of a tile are there."""
+        """(groups,) arrival time of a tile's words."""
         most = max(end.cycles for end in ends) if ends else 0.0
         if ends is None or not most:
             return ready
@@ -145,7 +145,7 @@ class LaneTiles:
         return done
 
     def finish(self, time: Array) -> None:
-        """All lanes are done with a tile."""
+        """Record a tile as finished by all lanes at `time`."""
         ready = self.lanes.latest(time)
         if self.leaves:
             self.waiting.append((ready, self.count - 1))
@@ -159,7 +159,7 @@ class LaneTiles:
             self.free.popleft()
 
     def leave(self, but: int = 0) -> None:
-        """Results leave, but for the last `but` tiles."""
+        """Send the waiting results out, except the last `but` tiles."""
         while len(self.waiting) > but:
             ready, tile = self.waiting.popleft()
             done = self.transfer(ready, tile, self.take)
@@ -167,7 +167,7 @@ class LaneTiles:
             self._room(done)
 
     def begin(self) -> Array:
-        """(lanes,) when the next tile is there."""
+        """(lanes,) arrival time of the next tile."""
         if self.leaves:
             self.leave(self.depth - 1)
         behind = self.count - self.depth
@@ -186,7 +186,7 @@ class LaneWaiting:
         self.sim = sim
         self.units, total = sim.products.units, sim.products.steps
         self.links: list[tuple[Link, Array]] = []
-        """Those at which something may wait, with the steps at which a tile begins."""
+        """Links with possible waiting, and the steps at which a tile begins."""
         self.lanes = {link: self._lanes(link) for link in sim.links.values()}
         starts = np.arange(total) == 0
         for link, lanes in self.lanes.items():
@@ -197,7 +197,7 @@ class LaneWaiting:
                 self.links.append((link, rows))
                 starts[rows] = True
         self.begins = np.flatnonzero(starts)
-        """Steps at which a part of the run begins: something may wait there."""
+        """Steps at which a part of the run begins and a lane may wait."""
 
     def _lanes(self, link: Link) -> Lanes:
         nest = self.sim.nest
@@ -207,7 +207,10 @@ class LaneWaiting:
         return Lanes(group.reshape(-1), lead)
 
     def tiles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> list[LaneTiles]:
-        """`transfers`: whether they take time; `together`: whether lanes wait for each other, or share all work."""
+        """The tiles of all links, outermost level first.
+
+        `transfers`: transfers take time; `together`: lanes wait for each other, else all lanes share the work.
+        """
         sim, nest = self.sim, self.sim.nest
         found: dict[tuple[int, int], LaneTiles] = {}
         ports = {s: self._ports(s, together) for link, _ in self.links for s in (link.parent, link.child)}
@@ -234,12 +237,12 @@ class LaneWaiting:
         return sorted(found.values(), key=lambda tiles: tiles.level)
 
     def _ports(self, level: int, together: bool) -> tuple[list[Port], list[Port]]:
-        """Of all instances, for reading and for writing."""
+        """Read ports and write ports of all instances; the same ports for a shared bandwidth."""
         read, write = ([Port() for _ in range(self.sim.nest.instances(level) if together else 1)] for _ in range(2))
         return read, write if self.sim.problem.levels[level].bandwidth is None else read
 
     def _words(self, link: Link, walk: Walk, lead: Array) -> tuple[Array, Array]:
-        """See `LaneTiles`: shares of all words of a link, by the words that tiles have, and parts of a tile."""
+        """`words` and `parts` of `LaneTiles`: shares of all words of a link by tile, and the parts of a tile."""
         t = link.tensor
         sent = link.sent(walk.active[t, link.child][1])[0]
         amounts = sent.amounts(walk.contents[t].stored if self.sim.packed_at(t, link.parent) else None)
@@ -256,7 +259,7 @@ class LaneWaiting:
         return summed[:, of] / parts / summed.sum(), parts
 
     def _cycles(self, link: Link, counts: Tally) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Of what comes and of what leaves, at the parents and at the children, all instances together."""
+        """Cycles of incoming and of outgoing words, each at the parents and at the children, all instances together."""
         t, p, h = link.tensor, link.parent, link.child
         multicast = len(link.places) / max(1, len(link.leads))
 
@@ -274,8 +277,10 @@ class LaneWaiting:
         return ((reads, comes), (updates, leaves)) if comes else ((0.0, 0.0), (updates + reads, leaves))
 
     def cycles(self, walk: Walk, work: Array, counts: Tally, transfers: bool, together: bool) -> float:
-        """Of the whole run, but for what the compute units read and write; `counts` of the walk, with its metadata, `work`
-        (parts, units) the cycles of the units."""
+        """Cycles of the run, without transfers to and from the compute units.
+
+        `counts`: tally of the walk with metadata; `work`: (parts, units) cycles of the units.
+        """
         tiles = self.tiles(walk, counts, transfers, together)
         work = self._work(work.astype(np.float64))
         if not together:
@@ -307,7 +312,7 @@ class LaneWaiting:
             one.finish(ready)
 
     def _work(self, work: Array) -> Array:
-        """(parts, lanes); lanes that steal from each other share theirs."""
+        """(parts, lanes) work; lanes below a level with work stealing get equal shares."""
         nest = self.sim.nest
         for level, spec in enumerate(self.sim.problem.levels):
             if spec.memory.shares_work:

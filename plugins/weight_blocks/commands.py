@@ -24,7 +24,7 @@ PAGES = {
     "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
     "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
 }
-"""What can be reproduced."""
+"""Pages that can be reproduced."""
 COUNTS = "paper, none, or names of quirks with commas"
 A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 A_FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -39,7 +39,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     """Reproduce a page of the paper on weight blocks.
 
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
-    holds those that are committed.
+    holds the committed pages.
     """
     from sparsemap.cli.progress import bar
 
@@ -81,12 +81,12 @@ def compile_command(
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
-    masks.json with the kept blocks of all parts, for pruning that keeps parts even, times.md with all layers, beside
-    their times with dense weights, and layers.csv with all of their durations. Blocks of the network's weights that hold
-    zeros only are pruned, unless --masks or --sparsity say which or how many; the first convolution then stays dense,
-    and so does a fully connected layer that ends a network of convolutions.
+    masks.json with the kept blocks of all parts, for pruning with even parts, times.md with the times of all layers,
+    also with dense weights, and layers.csv with all durations. Zero blocks of the network's weights are pruned, unless
+    --masks or --sparsity choose the blocks; the first convolution then stays dense, and so does a fully connected layer
+    at the end of a network of convolutions.
 
-    Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
+    Without --search every feasible sub-volume is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
@@ -149,7 +149,7 @@ def compile_command(
 
 
 def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
-    """A table of all layers: microseconds, also with dense weights, and how the layer is divided."""
+    """A table of all layers: microseconds, also with dense weights, and the division of the layer."""
     whole = {one.cut.layer.name: one.seconds for one in dense.layers} if dense else {}
     beside = ["dense us", "dense / us"] if whole else []
     rows = [["layer", "us", *beside, "kept", "co", "ci", "rows", "tiles", "passes", "DDR"]]
@@ -164,14 +164,14 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
 
 
 def kept_share(layer: MeshLayer) -> float:
-    """Of the blocks of a convolution: masks that are even keep whole blocks in every block row."""
+    """Share of kept blocks of a convolution; even masks keep whole blocks in every block row."""
     import numpy as np
 
     return float(np.mean(layer.kept(1))) / layer.blocks[1]
 
 
 def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float | None) -> str:
-    """A table of the layers that take longest, and the total."""
+    """A table of the slowest layers, and the total."""
     from sparsemap.files import aligned
 
     head, *every = times(schedule, dense)
@@ -208,12 +208,12 @@ def simulate_command(
     context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
     outputs: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Execute what `sparsemap extra compile` wrote to OUT.
+    """Execute the output of `sparsemap extra compile` in OUT.
 
-    Walks the instructions over memories of bytes, with weights and inputs that are given or random: the outputs have to
-    be bit-equal to dense convolutions of the masked weights, no stale byte may be read, and the bytes and cycles of every
-    record have to be those that are counted. Then runs the pipelines as events, with two buffers and with one. The exit
-    status is 1 where anything differs, a layer's time by more than 1 %.
+    Walks the instructions over memories of bytes, with given or random weights and inputs. The outputs must be
+    bit-equal to dense convolutions of the masked weights, no stale byte may be read, and the bytes and cycles of every
+    record must equal the time model's. Then runs the pipelines as events, with two buffers and with one. The exit
+    status is 1 for any difference; a layer's time may differ by up to 1 %.
     """
     import json
 

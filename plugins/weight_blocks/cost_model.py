@@ -39,8 +39,8 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    Quirks bring back what the paper's estimator counts differently. The energy is an assumption of ours: bytes that move
-    and kept multiply-adds, times the technology.
+    Quirks restore the counting of the paper's estimator. The energy is an assumption of this project: bytes moved and
+    kept multiply-adds, at the technology's energies.
     """
 
     type_name: ClassVar[str] = "aie2-time"
@@ -93,10 +93,10 @@ class Aie2Time(CostModel):
 
 
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array, Array]:
-    """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and of both, (B,); a byte is a word.
+    """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and in total, (B,); a byte is a word.
 
-    Bytes are those of the channels, at the level that they leave and at the one that they reach; what a core reads from
-    its own memory is part of its multiply-adds.
+    Bytes of a channel are charged at the source and at the target level. Reads from a core's own memory are part of the
+    multiply-adds.
     """
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
@@ -120,15 +120,15 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
 
 @attrs.frozen(eq=False, slots=False)
 class ConvProblem:
-    """What segment and cost model share of a problem."""
+    """Data of a problem shared by segment and cost model."""
 
     cut: Cut
     placement: Placement | None = None
-    """Its place in memory tiles beside other layers; absent: alone in them, from DDR to DDR, with tiles that are searched."""
+    """Place in memory tiles beside other layers; absent: alone in memory, from DDR to DDR, with searched tiles."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
-        """That of a problem, made once; `SpecError` if its parts do not go together."""
+        """The cached data of a problem; `SpecError` for parts that do not go together."""
         return problem.remember((ConvProblem,), lambda: cls._of(problem))
 
     @classmethod
@@ -144,7 +144,7 @@ class ConvProblem:
 
     @cached_property
     def most_rows(self) -> Array:
-        """(choices of chunks, choices of parts) most rows that all buffers of a core hold; 0: none."""
+        """(choices of chunks, choices of parts) most rows within all buffers of a core; 0: none."""
         chunks, parts = self.cut.chunk_choices, self.cut.part_choices
         found = np.zeros((len(chunks), len(parts)), np.int64)
         fits = self.cut.candidates(self.cut.layer.out_height)
@@ -153,14 +153,14 @@ class ConvProblem:
 
     @cached_property
     def rule(self) -> Splits:
-        """The paper's rule, as far as the buffers allow it: rows are taken away where it charges too little."""
+        """The paper's rule within the real buffers, with fewer rows where the rule charges too little."""
         rule = self.cut.rule()
         most = self.most_rows[self.cut.chunk_choices.index(rule.co), self.cut.part_choices.index(rule.ci)]
         return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
 
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
-        """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
+        """Tiles and passes that fit in memory tiles with the smallest chunks, fewest first."""
         if self.placement:
             return [(self.placement.tiles, self.placement.passes)]
         height = self.cut.layer.out_height
@@ -178,7 +178,7 @@ class ConvProblem:
 
     @property
     def least(self) -> Steps:
-        """Durations that no sub-volume is below; inputs may have to go to cores once only, at no bound known."""
+        """Lower bound of the durations of all sub-volumes; LOADFM counts 0, for lack of a known bound."""
         layer, machine, place = self.cut.layer, self.cut.machine, self.placement
         loaded, written = (place.load, place.write) if place else self._tiled(Splits(1, 1, 1))[:2]
         weights, outputs = layer.weights * layer.density, layer.out_height * layer.out_width * layer.out_channels
@@ -190,14 +190,14 @@ class ConvProblem:
         return Steps(found, max(found[x] for x in ("LOADWM", "WRITEFM", "COMP")), max(found["LOAD"], found["LOADW"]))
 
     def overflows(self, splits: Splits) -> Any:
-        """(B,) bool: which sub-volumes a memory tile cannot hold."""
+        """(B,) bool: sub-volumes too large for a memory tile."""
         weights = pass_bytes(self.cut, splits)
         if self.placement:
             return weights > self.placement.room.size
         return weights + self._tiled(splits)[2] > self.cut.machine.memtile
 
     def _tiled(self, splits: Splits) -> Any:
-        """(3, B) bytes of activations that all tiles load and write, and that the largest one holds."""
+        """(3, B) bytes of activations: loaded by all tiles, written by all tiles, and held by the largest tile."""
         layer, machine = self.cut.layer, self.cut.machine
         sizes = (layer.width, layer.channels), (layer.out_width, layer.out_channels)
         inside, outside = (machine.row_bytes(*size) for size in sizes)

@@ -1,12 +1,12 @@
-"""The time of a layer, by the durations of its seven kinds of steps and the pipeline that they form.
+"""The time of a layer, from the durations of seven kinds of steps and their pipeline.
 
     layer = loads + cores + WRITE, with LOAD and LOADW in parallel for every tile and pass
     cores = sum over tiles, passes, chunks of weights of LOADWM + groups of iterations
     a group of i iterations = i * max(LOADFM, COMP, WRITEFM) + fill and drain, and one iteration LOADFM + COMP + WRITEFM
 
 LOAD, LOADW and WRITE go between DDR and memory tiles; LOADFM, LOADWM and WRITEFM between memory tiles and cores.
-Iterations whose window reaches into the padding are groups of their own. Where a chunk has a part of the input channels
-only, the parts follow each other and partial sums stay in the core.
+Iterations with a window reaching into the padding are separate groups. If a chunk has only a part of the input
+channels, the parts follow each other and partial sums stay in the core.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .splits import WIDTH, Cut, Splits, by_pair
 
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
 PARAMETERS = 192
-"""Bytes of parameters that go with the weights of an operation, in the paper's listings."""
+"""Bytes of parameters loaded with the weights of an operation, in the paper's listings."""
 POOL_PARAMETERS = 128
-"""Those of a pool, from DDR."""
+"""Bytes of a pool's parameters, from DDR."""
 PIXELS = 4
-"""Pixels that a core multiplies with a block in one cycle."""
+"""Pixels multiplied with a block by a core in one cycle."""
 
 
 @attrs.frozen(eq=False)
@@ -37,11 +37,11 @@ class Steps:
     """Seconds of a layer; (B,) or numbers."""
 
     of: Mapping[str, Any]
-    """By kind of step; those of cores are sums over all iterations."""
+    """Seconds by kind of step; steps of cores are summed over all iterations."""
     cores: Any
-    """What the pipeline of LOADFM, LOADWM, COMP and WRITEFM takes."""
+    """Seconds of the pipeline of LOADFM, LOADWM, COMP and WRITEFM."""
     loads: Any
-    """What LOAD and LOADW take together: they run in parallel for every tile and pass."""
+    """Seconds of LOAD and LOADW together, parallel for every tile and pass."""
 
     @property
     def total(self) -> Any:
@@ -51,7 +51,7 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; where rows are left over, the last one starts early so that it covers as many.
+    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too.
     """
     layer = cut.layer
     count = -(-rows // step)
@@ -64,14 +64,14 @@ def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, An
 
 
 def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
-    """Output rows of every tile but the last, and the number of tiles that have any."""
+    """Output rows of every tile but the last, and the number of non-empty tiles."""
     height = cut.layer.out_height
     rows = -(-height // splits.tiles)
     return rows, -(-height // rows)
 
 
 def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
-    """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR."""
+    """The durations of (B,) sub-volumes of a layer with `load` and `write` bytes from and to DDR per memory tile."""
     machine = cut.machine
     height = cut.layer.out_height
     rows, count = tile_rows(cut, splits)
@@ -98,8 +98,11 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
 
 
 def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
-    """Seconds of LOAD and LOADW together: weights that stay come with the first tile; passes come one by one, for every
-    tile again, the first beside the activations of the tile."""
+    """Seconds of LOAD and LOADW together.
+
+    Resident weights come with the first tile. Passes come individually, again for every tile, the first pass parallel
+    to the tile's activations.
+    """
     rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
     found = np.empty(rows.shape)
     for height in np.unique(rows):
@@ -114,7 +117,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
 
 
 def weight_bytes(cut: Cut, splits: Splits) -> Any:
-    """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
+    """Bytes of weights from DDR to the fullest memory tile: once, or once per tile with several passes."""
     listed = cut.machine.listed
     if not cut.convolves:
         parameters = PARAMETERS if cut.layer.op == "add" else POOL_PARAMETERS
@@ -128,7 +131,7 @@ def weight_bytes(cut: Cut, splits: Splits) -> Any:
 
 
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
-    """Per kind of chunk: how many (B,), output channels, bytes and kept blocks of all their input channels."""
+    """Per kind of chunk: count (B,), output channels, bytes and kept blocks of all input channels."""
     if cut.machine.listed and cut.convolves:
         return [(np.ones(np.shape(splits.co)), splits.co, 0.0, listed_blocks(cut, splits))]
     pairs, inverse = splits.pairs
@@ -140,13 +143,13 @@ def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
 
 
 def listed_blocks(cut: Cut, splits: Splits) -> Any:
-    """Kept blocks of the only chunk that the paper's estimator counts."""
+    """Kept blocks of the single chunk counted by the paper's estimator."""
     outs, ins = cut.layer.block
     return cut.layer.density * (splits.co // outs) * (splits.ci // ins)
 
 
 def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
-    """Kinds of chunks: how many, output channels, bytes and kept blocks of all parts."""
+    """Kinds of chunks: count, output channels, bytes and kept blocks of all parts."""
     if not cut.convolves:
         count, last = divmod(cut.row_channels, co)
         return [kind for kind in ((count, co, 0.0, 0.0), (1, last, 0.0, 0.0)) if kind[0] and kind[1]]
@@ -157,8 +160,10 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
 
 
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
-    """Bytes that one iteration over `step` output rows loads per column of cores, cycles of a core, and bytes that it
-    writes; for a chunk (or a part of it) with so many kept blocks."""
+    """An iteration over `step` output rows: bytes loaded per column of cores, cycles of a core, and bytes written.
+
+    `kept`: kept blocks of the chunk (or of a part of it).
+    """
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
@@ -175,7 +180,9 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 
 
 def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
-    """The end of a pipeline of so many iterations with two buffers each for inputs and outputs, with its fill and drain."""
+    """End of a pipeline of `count` iterations with two buffers each for inputs and outputs, with optional fill and
+    drain.
+    """
     alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
     return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
 
@@ -183,7 +190,7 @@ def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True)
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
 ) -> Any:
-    """(5, B) seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
+    """(5, B) seconds of a tile: the cores' pipeline, and its LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
     parts = 1 if machine.listed else cut.parts(splits.ci)
     sums: Any = 0.0

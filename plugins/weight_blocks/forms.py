@@ -1,5 +1,7 @@
-"""What instructions have to look like: fields of their type only, and none that could be another number without a
-difference. So no field of a record can be changed that execution does not see."""
+"""Form of instructions: only the fields of the type, and no value that could change without effect.
+
+Every change of a field is therefore visible in the execution.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ OWN = {
     "COMP": ("parts", "core", "lock", "weights", "out", "out_lock", "op", "kernel", "stride", "relu", "reads", "makes"),
     "WRITEFM": TILE,
 }
-"""Fields by type, beside those of all."""
+"""Specific fields by type, beside the common fields."""
 OWN["WRITE"] = OWN["LOAD"]
 LENGTHS = {"columns": 3, "channels": 4, "kernel": 2, "reads": 3, "makes": 3, "bytes": 1}
 Wrong = Callable[[Instruction, str], BrokenSchedule]
 
 
 def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, int]) -> None:
-    """Raises what `broken` makes of the first mistake in instructions that run together, on so many columns and rows."""
+    """Raise the error `broken` for the first mistake in a group of instructions; `cores`: columns and rows of cores."""
     for one in group:
         for field in attrs.fields(Instruction):
             value = getattr(one, field.name)
@@ -58,7 +60,7 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
 
 
 def check_together(group: Sequence[Instruction], broken: Wrong) -> None:
-    """Raises what `broken` makes of a group that computes, and has not all that goes with it."""
+    """Raise the error `broken` for a computing group without all its instructions."""
     kinds, parts = [one.type for one in group], max(one.parts for one in group)
     if {*GROUP} & {*kinds} and kinds != ["LOADWM"] * (parts > 1) + [*GROUP]:
         raise broken(group[0], f"runs with {', '.join(kinds[1:]) or 'nothing'}: LOADFM, COMP and WRITEFM go together")
@@ -73,7 +75,7 @@ def _check_weights(one: Instruction, broken: Wrong, cores: tuple[int, int], part
 
 
 def _check_buffers(load: Instruction, compute: Instruction, write: Instruction, broken: Wrong) -> None:
-    """Each buffer is used, and partners agree on how often."""
+    """Check the use of each buffer, and equal counts among partners."""
     two, ways = min(2, load.iterations * load.parts), 1 if load.parts > 1 else min(2, load.iterations)
     for one, fields, count in (
         (load, ("core", "lock"), two),
@@ -130,12 +132,12 @@ def _check_geometry(
 
 
 def _steps(one: Instruction) -> list[int]:
-    """Between iterations and between columns of cores."""
+    """Steps between iterations and between columns of cores."""
     return [one.rows[2], one.columns[2]]
 
 
 def _check_rows(one: Instruction, broken: Wrong) -> None:
-    """First, step and last are those of as many iterations."""
+    """Check first row, step and last row against the number of iterations."""
     (first, _, step, last), (count, rest) = one.rows, divmod(one.iterations, one.steps)
     if rest:
         raise broken(one, f"{one.iterations:,} iterations are not divided by {one.steps} steps")

@@ -1,10 +1,10 @@
-"""The instructions of a schedule: what moves where and when, with all that a machine needs to execute it.
+"""The instructions of a schedule: all data movements and computations, with the full information for execution.
 
-Per layer: WRITE of what has to leave the memory tiles; for every tile of rows and pass of weights LOAD and LOADW (DDR to
-memory tiles, in parallel); per chunk of weights LOADWM, which blocks, and groups of LOADFM, COMP, WRITEFM (memory tile
-to core, in the core, back); then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in
-every iteration: iteration k starts at row first + k * step, but no later than `last`, so that left-over rows are done
-together with some that were. Iterations take the buffers and locks that they have in turn.
+Per layer: WRITE of evicted tensors; for every tile of rows and pass of weights LOAD and LOADW (DDR to memory tiles, in
+parallel); per chunk of weights LOADWM, blocking, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core,
+back); then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration:
+iteration k starts at row first + k * step, at most at `last`, so the last iteration may repeat rows. Iterations use
+their buffers and locks in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .schedule import LayerPlan, Schedule
 from .splits import Cut
 
 INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
-"""They guard the two buffers of inputs and those of outputs, which are full or empty."""
+"""Locks of the two input buffers and of the two output buffers, full or empty."""
 GROUP = ("LOADFM", "COMP", "WRITEFM")
 Duration = attrs.field(default=0.0, validator=attrs.validators.ge(0))
 Count = attrs.field(default=1, validator=attrs.validators.ge(1))
@@ -29,71 +29,73 @@ Count = attrs.field(default=1, validator=attrs.validators.ge(1))
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """One movement or computation, `iterations` times. Fields that a type does not have keep their defaults."""
+    """A movement or computation, `iterations` times. Fields foreign to the type keep their defaults."""
 
     type: Literal["LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP"]
     layer: str
     group: int = 0
-    """Instructions with the same number run together."""
+    """Number of the group; instructions of a group run together."""
     seconds: float = Duration
-    """Of one iteration (of one part of it)."""
+    """Seconds of an iteration (of a part of it)."""
     start: float = Duration
     """Seconds since the start of the network."""
     end: float = Duration
     iterations: int = Count
     steps: int = Count
-    """Steps through the channels that the iterations are divided into, where there are no weights."""
+    """Steps through the channels into which the iterations are divided, for operations without weights."""
     parts: int = Count
-    """Parts of the input channels that follow each other in every iteration, with their weights."""
+    """Successive parts of the input channels in every iteration, with their weights."""
     bytes: tuple[int, ...] = ()
-    """Of an iteration, per memory tile, column of cores or row of cores; of LOADWM, per part."""
+    """Bytes of an iteration, per memory tile, column of cores or row of cores; for LOADWM, per part."""
     tensor: tuple[str, ...] = ()
     operands: int = Count
-    """Of LOADFM: tensors that come one behind the other, for a sum; others are channels of one."""
+    """LOADFM: successive tensors of a sum; otherwise tensors are channels of a single operand."""
     address: tuple[int, ...] = ()
-    """In every memory tile, per tensor, where its row `origin` lies. Of LOADWM, per part; of LOADW, one."""
+    """Address of row `origin` in every memory tile, per tensor; for LOADWM, per part; for LOADW, a single address."""
     origin: int = 0
     offset: int = 0
-    """Of LOADW: where in DDR the bytes start among the records of a memory tile."""
+    """LOADW: offset of the bytes in the DDR records of a memory tile."""
     apart: int = 0
-    """Of LOADWM: bytes between the records of rows of cores that share a memory tile."""
+    """LOADWM: bytes between the records of rows of cores sharing a memory tile."""
     rows: tuple[int, ...] = ()
-    """First row of the first iteration, rows, rows between iterations, first row of the last iteration; of LOAD and WRITE
-    the first two. Rows and columns outside of the image are padding."""
+    """First row of the first iteration, rows, rows between iterations, first row of the last iteration; for LOAD and
+    WRITE the first two. Rows and columns outside the image are padding.
+    """
     columns: tuple[int, ...] = ()
-    """First column of the image for the first column of cores, columns, columns between columns of cores."""
+    """First image column for the first column of cores, columns, columns between columns of cores."""
     channels: tuple[int, ...] = ()
-    """First channel for the first core, channels, and channels between rows and between columns of cores; parts and steps
-    follow each other."""
+    """First channel for the first core, channels, and channels between rows and between columns of cores; parts and
+    steps follow each other.
+    """
     cores: int = 0
-    """Rows of cores whose channels the channel of a column moves; 1 where inputs are broadcast."""
+    """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
     core: tuple[int, ...] = ()
-    """Addresses in a core, of one buffer or two; of COMP, of inputs."""
+    """Addresses of one or two buffers in a core; for COMP, of the inputs."""
     lock: tuple[int, ...] = ()
-    """Which guard them."""
+    """Locks of these buffers."""
     weights: int = -1
-    """Of COMP: the address of the record."""
+    """COMP: the address of the record."""
     out: tuple[int, ...] = ()
-    """Of COMP: addresses of outputs. Partial sums of parts lie in both buffers."""
+    """COMP: addresses of outputs. Partial sums of parts use both buffers."""
     out_lock: tuple[int, ...] = ()
     op: str = ""
     kernel: tuple[int, ...] = ()
     stride: int = 0
     relu: bool = False
     reads: tuple[int, ...] = ()
-    """Rows, columns, channels that an iteration of COMP reads of every operand."""
+    """Rows, columns, channels of every operand read by an iteration of COMP."""
     makes: tuple[int, ...] = ()
-    """Rows, columns, channels that it makes."""
+    """Rows, columns, channels made by an iteration of COMP."""
 
 
 def instructions_of(schedule: Schedule) -> list[Instruction]:
-    """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
+    """All instructions in order, with start and end times in a pipeline with two buffers."""
     groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
     return timed(groups)
 
 
 def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
-    """Instructions that run together, numbered, with start and end."""
+    """Instructions by group, numbered, with start and end."""
     found: list[Instruction] = []
     now = 0.0
     for number, together in enumerate(groups):
@@ -109,7 +111,7 @@ def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
 
 
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
-    """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
+    """Seconds of a group: in parallel, part by part, or as a pipeline with the end time `end`."""
     by_type: dict[str, Instruction] = {one.type: one for one in together}
     if "COMP" not in by_type:
         return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
@@ -121,7 +123,7 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
 
 
 def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
-    """The instructions of a layer as lists of those that run together; `shapes` of all tensors."""
+    """The instructions of a layer as a list per group; `shapes` of all tensors."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, machine = cut.layer, cut.machine
 
@@ -161,7 +163,7 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
 
 
 def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction:
-    """An instruction that moves so many bytes, or computes for so many cycles."""
+    """An instruction for `amount` bytes (COMP: cycles)."""
     size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
     seconds = float(amount) / cut.machine.rates[kind]
     found: Any = {"type": kind, "layer": cut.layer.name, "seconds": seconds, **size, **fields}
@@ -170,11 +172,11 @@ def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction
 
 @attrs.frozen
 class RowTile:
-    """Output rows [first, first + rows) of a layer; `origin` is the row of its inputs that memory tiles hold first."""
+    """Output rows [first, first + rows) of a layer; `origin` is the first input row in memory tiles."""
 
     planned: LayerPlan
     number: int
-    """From 0 on."""
+    """Number of the tile, from 0 on."""
     first: int
     rows: int
     origin: int
@@ -185,7 +187,7 @@ class RowTile:
         return min(self.planned.splits.rows, self.rows)
 
     def computed(self, part: int) -> Iterator[list[Instruction]]:
-        """What cores do with a pass of the weights."""
+        """Instructions of cores for a pass of the weights."""
         cut, splits, start = self.planned.cut, self.planned.splits, self.planned.placement.weights.start
         if not cut.convolves:
             if part == 0:
@@ -204,7 +206,7 @@ class RowTile:
                 start += sum(sizes)
 
     def _weights(self, sizes: Sequence[int], start: int, apart: int = 0) -> Instruction:
-        """A chunk of weights, a record after the other."""
+        """A chunk of weights, record by record."""
         address = tuple(start + before for before in accumulate(sizes[:-1], initial=0))
         fields = {"address": address, "apart": apart, "core": self.planned.cut.machine.places[2:], "parts": len(sizes)}
         return _instruction(self.planned.cut, "LOADWM", sum(sizes) / len(sizes), bytes=tuple(sizes), **fields)
@@ -212,8 +214,11 @@ class RowTile:
     def _chunk(
         self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int, apart: int = 0
     ) -> Iterator[list[Instruction]]:
-        """A chunk of weights and its iterations: those at the padding one by one, all others together; with parts of the
-        input channels, one part after the other in each."""
+        """A chunk of weights and its iterations.
+
+        Iterations at the padding are separate groups, all others form a group. With parts of the input channels, each
+        iteration runs the parts in sequence.
+        """
         weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]
@@ -225,14 +230,14 @@ class RowTile:
             yield [attrs.evolve(weights, iterations=count), *triple]
 
     def _bounds(self) -> list[tuple[int, int, bool]]:
-        """First iteration and iterations of every group, and whether it is that in the body."""
+        """First iteration and iterations of every group, and whether the group is the body."""
         groups = row_groups(self.planned.cut, self.first, self.rows, self.step)
         head, body, tail = (int(count) for count in groups)
         found = [(at, 1, False) for at in range(head)] + ([(head, body, True)] if body else [])
         return found + [(at, 1, False) for at in range(head + body, head + body + tail)]
 
     def _pooled(self) -> Iterator[list[Instruction]]:
-        """Steps through the channels of a core, which load no weights: iterations of several form one group."""
+        """Steps through the channels of a core without weights: iterations of several steps form a group."""
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
         if cut.machine.listed:
@@ -256,7 +261,7 @@ class RowTile:
         stride, ci = layer.stride, self.planned.splits.ci if cut.convolves else channels
 
         def rows(size: int, scale: int, before: int) -> tuple[int, ...]:
-            """Of inputs (by the stride, what lies above before them) or outputs."""
+            """Rows of inputs (scaled by the stride, `before` padding rows above) or outputs."""
             begin, end = (min(self.first + k * step, last) for k in (at, at + count // steps - 1))
             return begin * scale - before, size, step * scale * (begin < end), end * scale - before
 

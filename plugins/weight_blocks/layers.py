@@ -1,4 +1,4 @@
-"""The layers of a network as the compiler sees them: one operation, its shapes, and which tensors it reads."""
+"""The layers of a network for the compiler: an operation, its shapes, and its input tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts.base import Array
 
 Block = tuple[int, int]
 BLOCK: Block = (8, 8)
-"""Output and input channels of a block of weights, which are kept or pruned together, unless the hardware has others."""
+"""Default output and input channels of a block of weights, kept or pruned together."""
 
 
 def round_up(value: int, step: int) -> int:
@@ -19,13 +19,13 @@ def round_up(value: int, step: int) -> int:
 
 
 def channel_divisors(channels: int, grain: int) -> list[int]:
-    """Divisors of a number of channels that are multiples of `grain`, as the number itself is, descending."""
+    """Divisors of a number of channels that are multiples of `grain`, descending; `channels` is such a multiple."""
     return [d for d in range(channels, 0, -grain) if channels % d == 0]
 
 
 @attrs.frozen(eq=False, slots=False)
 class MeshLayer:
-    """One operation. Tensors are int8 in the order rows, columns, channels; the name of a layer is that of its output."""
+    """An operation. Tensors are int8 in the order rows, columns, channels; the output has the name of the layer."""
 
     name: str
     op: str
@@ -34,29 +34,29 @@ class MeshLayer:
     height: int
     width: int
     channels: int
-    """Of the input; of a concatenation, those of all inputs."""
+    """Channels of the input; for a concatenation, of all inputs together."""
     out_height: int
     out_width: int
     out_channels: int
     kernel: tuple[int, int] = (1, 1)
     stride: int = 1
     padding: tuple[int, int] = (0, 0)
-    """Rows above and columns to the left; what lies below and to the right follows from the output's size."""
+    """Padding rows above and columns to the left; the padding below and to the right follows from the output's size."""
     density: float = 1.0
-    """Share of the blocks that are kept; where there is no mask, of those of every block row."""
+    """Share of kept blocks; without a mask, the share in every block row."""
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
     repeats: int = 1
-    """How often the paper's listings run the layer, with the quirk of that name."""
+    """Number of runs in the paper's listings, for the quirk `repeats`."""
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
     returned: bool = False
-    """Whether it is an output of the network, although layers read it."""
+    """Whether the tensor is an output of the network in addition to being read by layers."""
     block: Block = BLOCK
 
     @property
     def grain(self) -> int:
-        """Channels of tensors and of chunks come in multiples of it."""
+        """Channel multiple of tensors and chunks."""
         return math.lcm(*self.block)
 
     @property
@@ -75,7 +75,7 @@ class MeshLayer:
 
     @property
     def weights(self) -> int:
-        """Of the dense convolution; 0 for other operations."""
+        """Weights of the dense convolution; 0 for other operations."""
         return self.out_channels * self.channels * self.taps if self.op == "conv" else 0
 
     @property
@@ -85,17 +85,17 @@ class MeshLayer:
 
     @property
     def is_global(self) -> bool:
-        """Whether the operation reduces the whole image to one pixel."""
+        """Whether the operation reduces the whole image to a single pixel."""
         return self.op == "avgpool" and self.out_height == self.out_width == 1 and self.kernel[0] > 1
 
     @property
     def top_rows(self) -> int:
-        """Rows of the output whose window reaches above the input."""
+        """Output rows with a window reaching above the input."""
         return min(self.out_height, -(-self.padding[0] // self.stride))
 
     @property
     def bottom_rows(self) -> int:
-        """Rows of the output whose window reaches below the input."""
+        """Output rows with a window reaching below the input."""
         inside = (self.height + self.padding[0] - self.kernel[0]) // self.stride + 1
         return max(0, self.out_height - max(0, inside))
 
@@ -105,15 +105,16 @@ class MeshLayer:
         return self.padded_out_channels // self.block[0], self.padded_channels // self.block[1]
 
     def kept(self, parts: int) -> Array | int:
-        """(block rows, parts) blocks that are kept in equal parts of the input channels; one number where no mask is given,
-        which is balanced."""
+        """(block rows, parts) kept blocks in equal parts of the input channels; a single number without a mask, since
+        all parts are then even.
+        """
         if self.mask is not None:
             return self.mask.reshape(len(self.mask), parts, -1).sum(axis=2)
         blocks = self.blocks[1] // parts
         return blocks - math.floor((1.0 - self.density) * blocks + 1e-9)
 
     def input_rows(self, start: int, stop: int) -> tuple[int, int]:
-        """The rows of the input, clipped at its borders, that output rows [start, stop) read."""
+        """Input rows read by output rows [start, stop), clipped at the borders."""
         low = start * self.stride - self.padding[0]
         high = (stop - 1) * self.stride - self.padding[0] + self.kernel[0]
         return max(0, low), max(0, min(self.height, high))

@@ -1,4 +1,4 @@
-"""A mesh of cores with memory tiles, read off a hardware spec; and the types of memory with the keys that say so."""
+"""A mesh of cores with memory tiles, read from a hardware spec, and the memory types with the spec keys."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .layers import BLOCK, Block, round_up
 POSITIVE, POSITIVE_OR_0 = attrs.validators.ge(1), attrs.validators.ge(0)
 BUFFERS = ("input", "output", "weight")
 MOST_BYTES = 1 << 32
-"""Of all memories of a machine together: what a simulation makes arrays of."""
+"""Most bytes of all memories of a machine together, the arrays of a simulation."""
 
 
 @attrs.frozen(kw_only=True)
 class MemTile(MemoryLevel):
-    """A memory tile at the head of a column of cores; keeps activations and weights. One per column."""
+    """A memory tile at the head of each column of cores, for activations and weights."""
 
     type_name: ClassVar[str] = "memtile"
 
     load: str = "4 GB/s"
     """Channel of activations from DDR."""
     load_weights: str = "4 GB/s"
-    """Channel of weights from DDR, in parallel with that of activations."""
+    """Channel of weights from DDR, parallel to the channel of activations."""
     write: str = "8 GB/s"
     """Channel to DDR."""
     alignment: int = attrs.field(default=32, validator=attrs.validators.ge(1))
-    """Bytes at whose multiples tensors start."""
+    """Alignment of tensors in bytes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,23 +48,23 @@ class Aie2Core(MemoryLevel):
     load_weights: str = "4 GB/s"
     """Weights from a memory tile, broadcast to the cores of a row."""
     write: str = "4 GB/s"
-    """Outputs to the memory tile, of all cores of a column together."""
+    """Outputs to the memory tile, all cores of a column together."""
     input_buffer: str = "8 KiB"
-    """Each of two: one is filled while the other one is read."""
+    """Size of each of the two input buffers, filled and read in turn."""
     output_buffer: str = "8 KiB"
-    """Each of two."""
+    """Size of each of the two output buffers."""
     weight_buffer: str = "16 KiB"
-    """One."""
+    """Size of the single weight buffer."""
     index: Literal["u16", "bitmap"] = "u16"
-    """What records of weights have for every block position: 16 bits or one."""
+    """Index entry of weight records per block position: 16 bits or one."""
     block: tuple[int, int] = attrs.field(default=BLOCK, validator=attrs.validators.deep_iterable(POSITIVE))
     """Output and input channels of a block of weights."""
     input_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the two input buffers start; absent: at 0."""
+    """Start byte of the two input buffers; absent: 0."""
     output_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the two output buffers start; absent: behind the input buffers."""
+    """Start byte of the two output buffers; absent: behind the input buffers."""
     weight_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the buffer of weights starts; absent: behind the output buffers."""
+    """Start byte of the weight buffer; absent: behind the output buffers."""
 
     def __attrs_post_init__(self) -> None:
         inputs, outputs, weights = self.layout
@@ -79,7 +79,7 @@ class Aie2Core(MemoryLevel):
 
     @property
     def layout(self) -> tuple[tuple[int, int], ...]:
-        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights."""
+        """First byte and size of the buffers of inputs (both), of outputs (both), and of weights."""
         found: list[tuple[int, int]] = []
         for name, count in zip(BUFFERS, (2, 2, 1), strict=True):
             try:
@@ -93,7 +93,7 @@ class Aie2Core(MemoryLevel):
 
 @attrs.frozen
 class CoreMesh:
-    """What the compiler knows of the hardware; bytes, and bytes per second."""
+    """The hardware for the compiler; bytes, and bytes per second."""
 
     columns: int
     """Columns of cores, and memory tiles."""
@@ -101,9 +101,9 @@ class CoreMesh:
     memtile: int
     core: int
     inputs: int
-    """Bytes of one of two buffers."""
+    """Bytes of each of two input buffers."""
     outputs: int
-    """Bytes of one of two buffers."""
+    """Bytes of each of two output buffers."""
     weights: int
     macs: int
     """Multiply-adds of a core per cycle."""
@@ -118,13 +118,13 @@ class CoreMesh:
     index: Literal["u16", "bitmap"] = "u16"
     block: Block = BLOCK
     places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
-    """Where the buffers of inputs, outputs and weights start in a core."""
+    """Start of the buffers of inputs, outputs and weights in a core."""
     quirks: frozenset[str] = frozenset()
-    """What is counted as the paper does; the rates are those that they ask for."""
+    """Names of the paper's counting rules in effect; the rates come from the hardware spec alone."""
 
     @property
     def rates(self) -> dict[str, float]:
-        """By kind of step, bytes (of COMP cycles) per second."""
+        """Bytes (COMP: cycles) per second, by kind of step."""
         return {
             "LOAD": self.load, "LOADW": self.load_weights, "LOADFM": self.load_core, "LOADWM": self.load_core_weights,
             "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
@@ -142,12 +142,12 @@ class CoreMesh:
 
     @property
     def grain(self) -> int:
-        """Channels of tensors and of chunks come in multiples of it."""
+        """Channel multiple of tensors and chunks."""
         return math.lcm(*self.block)
 
     @property
     def share(self) -> int:
-        """Rows of cores that the fullest memory tile has the weights of."""
+        """Rows of cores with weights in the fullest memory tile."""
         return -(-self.rows // self.columns)
 
     @property
@@ -156,12 +156,12 @@ class CoreMesh:
         return "listed-tiles" in self.quirks
 
     def row_bytes(self, width: int, channels: int) -> int:
-        """Of a row of a tensor in one memory tile."""
+        """Bytes of a row of a tensor in a memory tile."""
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
     def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
-        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one."""
+        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError for other hardware."""
         try:
             memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
         except SpecError as error:

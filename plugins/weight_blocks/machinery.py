@@ -1,8 +1,8 @@
-"""The memories of a mesh and what instructions do to them: arrays of bytes that know which tensor wrote each of them.
+"""The memories of a mesh and the effect of instructions: byte arrays with the writing tensor of every byte.
 
-All that an instruction does follows from its own fields. A stale or unwritten byte that is read is an error, and so is a
-write beyond a buffer or into one that is in use. Computations decode the record that lies in the core's memory at that
-time, multiply its kept blocks alone, and count their cycles.
+The effect of an instruction follows from its own fields. Reading a stale or unwritten byte is an error, and so is a
+write beyond a buffer or into a buffer in use. Computations decode the record in the core's memory at the time, multiply
+its kept blocks alone, and count cycles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPERATIONS = ("conv", "maxpool", "avgpool", "add")
 
 
 class BrokenSchedule(SparseMapError):
-    """A schedule that hardware could not execute as it stands."""
+    """A schedule that hardware could not execute."""
 
 
 def broken_at(number: int, one: Instruction, text: str) -> BrokenSchedule:
@@ -38,22 +38,22 @@ def broken_at(number: int, one: Instruction, text: str) -> BrokenSchedule:
 
 @attrs.define
 class MovedVolumes:
-    """What was moved and computed."""
+    """Amounts moved and computed."""
 
     volumes: dict[tuple[str, str], float] = attrs.field(factory=lambda: defaultdict(float))
-    """Bytes (of COMP cycles) by layer and kind of step, of the memory tile, column or row of cores that has most."""
+    """Bytes (COMP: cycles) by layer and kind of step, of the busiest memory tile, column or row of cores."""
     amounts: dict[int, float] = attrs.field(factory=lambda: defaultdict(float))
-    """The same by the place of the instruction."""
+    """Bytes (COMP: cycles) by index of the instruction."""
     blocks: int = 0
-    """Blocks times pixels that were multiplied."""
+    """Blocks times pixels multiplied."""
     peak: int = 0
-    """The largest address in a memory tile that was used, plus one."""
+    """The largest used address in a memory tile, plus one."""
     reach: int = 0
-    """How many columns away from its own a core read inputs at most."""
+    """Largest distance in columns between a core and its inputs."""
 
 
 class Tensors(dict[str, Array]):
-    """(rows, columns, channels in whole blocks) int8 by name, zero before the first use; a slice is the rows of its tensor."""
+    """(rows, columns, channels in whole blocks) int8 by name, initially zero; a slice views rows of its tensor."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.shapes, self.slices, self.grain = dict(compiled.shapes), compiled.slices, compiled.machine.grain
@@ -70,7 +70,7 @@ class Tensors(dict[str, Array]):
 
 @attrs.define(slots=False)
 class Machinery:
-    """The memories while a schedule runs."""
+    """The memories during the execution of a schedule."""
 
     compiled: Compiled
     weights: Mapping[str, MaskedWeights]
@@ -81,16 +81,16 @@ class Machinery:
         machine = self.machine = self.compiled.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
-        """The tags of what wrote the bytes; 0: nothing."""
+        """Tag of the writer of every byte; 0: none."""
         self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
         self.names = ["nothing", "weights", *self.compiled.shapes]
         self.tags = {name: number for number, name in enumerate(self.names)}
         self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
-        """By tensor, which rows DDR has."""
+        """By tensor, the rows stored in DDR."""
         self.bases: dict[str, int] = {}
-        """By tensor, the address of its row 0 as it was last written, perhaps below 0 where memory tiles hold other rows."""
+        """By tensor, the address of row 0 at the last write, possibly below 0 if memory tiles hold other rows."""
         self.used: dict[int | str, tuple[int, int]] = {}
-        """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
+        """Occupied bytes of a core by lock, `weights` or `partial sums`."""
         self.between: dict[str, tuple[int, ...]] = {}
         """By layer, the channels between rows and between columns of cores."""
         self.passed = 0
@@ -116,8 +116,11 @@ class Machinery:
         return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
     def views(self, one: Instruction, tensor: str, address: int, rows: Array) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote them; for
-        rows that are counted from it, which have to lie inside."""
+        """(memory tiles, rows, columns, channels) of a tensor with its first row at an address, and the writers of the
+        bytes.
+
+        `rows` count from the address and must lie inside the memory tile.
+        """
         _, _, width, channels = self.shape(one, tensor)
         end = address + (int(rows.max(initial=-1)) + 1) * width * channels
         if address < 0 or rows.min(initial=0) < 0 or end > self.machine.memtile:
@@ -129,11 +132,11 @@ class Machinery:
         return self.tiles[:, address:stop].reshape(shape), self.owner[:, address:stop].reshape(shape)
 
     def base(self, one: Instruction, tensor: str, address: int) -> int:
-        """Where row 0 of a tensor is if `address` has the first row that memory tiles hold."""
+        """Address of row 0 of a tensor if `address` has the first row in memory tiles."""
         return address - one.origin * math.prod(self.shape(one, tensor)[2:])
 
     def check_base(self, one: Instruction, tensor: str, address: int) -> None:
-        """Bytes are of the right pixels and channels, even where all weights that they meet are pruned."""
+        """Check that bytes belong to the right pixels and channels, even where all their weights are pruned."""
         shift = self.base(one, tensor, address) - self.bases.get(tensor, 0)
         if tensor in self.bases and shift:
             raise self.broken(one, f"reads {tensor} at 0x{address:05X}, {abs(shift):,} bytes from where it was written")
@@ -144,7 +147,7 @@ class Machinery:
             raise self.broken(one, f"reads {tensor} where {self.names[wrong.flat[0]]} was written")
 
     def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
-        """(rows, columns, channels) of a tensor that memory tiles hold, from a row on that is counted from its address."""
+        """(rows, columns, channels) of a tensor in memory tiles; row `first` counts from its address."""
         views = self.views(one, tensor, one.address[0], np.arange(first, first + rows))
         width = self.shape(one, tensor)[1]
         data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
@@ -186,7 +189,7 @@ class Machinery:
         self.count(one, data[:, : self.shape(one, tensor)[2]].size)
 
     def load_pass(self, one: Instruction) -> None:
-        """A pass of weights to every memory tile."""
+        """Load a pass of weights to every memory tile."""
         stored = self.weights[one.layer].stored if one.layer in self.weights else np.zeros((1, 0))
         single, last = (len(one.address), len(one.bytes)) == (1, 1), one.offset + sum(one.bytes)
         if not single or not 0 <= one.offset < last <= stored.shape[1]:
@@ -203,7 +206,7 @@ class Machinery:
     # ----------------------------------------------------------------------------------------------------------- cores
 
     def fill(self, one: Instruction, key: int | str, start: int, size: int, room: int) -> None:
-        """Takes bytes of a core, which nothing else may use, for what a lock guards."""
+        """Occupy bytes of a core under a lock; the bytes must be free."""
         if isinstance(key, int) and key not in (*INPUT_LOCKS, *OUTPUT_LOCKS):
             raise self.broken(one, f"there is no lock {key}")
         if size > room or start < 0 or start + size > self.machine.core:
@@ -216,7 +219,7 @@ class Machinery:
         self.used[key] = start, start + size
 
     def drain(self, one: Instruction, lock: int, start: int, size: int) -> None:
-        """Gives bytes of a core free, which have to be all that a lock guards."""
+        """Release all bytes of a core under a lock."""
         found = self.used.pop(lock, None)
         if found is None:
             raise self.broken(one, f"reads a buffer (lock {lock}) that is not full")
@@ -225,7 +228,7 @@ class Machinery:
             raise self.broken(one, f"reads {size:,} bytes at 0x{start:04X}, {guarded}")
 
     def load_records(self, one: Instruction, part: int = 0) -> None:
-        """A record to every row of cores, broadcast to its columns."""
+        """Load a record to every row of cores, broadcast to its columns."""
         machine, size = self.machine, one.bytes[part]
         rows = np.arange(machine.rows)
         at = one.address[part] + rows // machine.columns * one.apart
@@ -245,7 +248,7 @@ class Machinery:
         return min(one.rows[0] + at * one.rows[2], one.rows[3]), step
 
     def gather(self, one: Instruction, row: int, low: int, sources: Sequence[int], empty: int) -> Array:
-        """(columns of cores, rows, columns, channels from `low` on) of the inputs; what is outside is padding."""
+        """(columns of cores, rows, columns, channels from `low` on) of the inputs; positions outside are padding."""
         first, width, apart = one.columns
         height, image, share, _ = self.shape(one, one.tensor[sources[0]])
         columns, high = np.arange(self.machine.columns)[:, None], low + one.channels[1]
@@ -276,7 +279,7 @@ class Machinery:
         return found
 
     def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> None:
-        """A tile of the inputs to every column of cores, or to every core one of its own channels."""
+        """Load a tile of the inputs to every column of cores, or to every core a tile of its own channels."""
         row, step = self.position(one, k)
         first, count, between, lanes = one.channels
         columns, start = self.machine.columns, first + (step + part) * count
@@ -299,7 +302,7 @@ class Machinery:
         self.count(one, size * one.cores)
 
     def blocks(self, one: Instruction, bias: bool) -> KeptBlocks:
-        """The record that lies in the cores, decoded anew where it is another one."""
+        """The record in the cores, decoded again only after a change."""
         start, end = self.used.get("weights", (0, 0))
         if start != one.weights or start == end:
             raise self.broken(one, f"reads weights at 0x{max(0, one.weights):04X}, where there are none")
@@ -315,7 +318,7 @@ class Machinery:
         return self.decoded[1]
 
     def compute(self, one: Instruction, k: int, part: int) -> None:
-        """The outputs of an iteration from what the buffers hold."""
+        """Compute the outputs of an iteration from the buffers."""
         machine, operands = self.machine, 2 if one.op == "add" else 1
         turn, way = (k * one.parts + part) % len(one.core), k % len(one.out)
         start, size = one.core[turn], operands * math.prod(one.reads)
@@ -357,7 +360,7 @@ class Machinery:
         return quantised(sums, self.weights[one.layer].shift, one.relu)
 
     def write_outputs(self, one: Instruction, k: int) -> None:
-        """The outputs of all cores to the memory tiles that have their columns."""
+        """Write the outputs of all cores to the memory tiles of their columns."""
         turn, tensor = k % len(one.core), one.tensor[0]
         tile = one.rows[1], one.columns[1], one.channels[1]
         size, at = math.prod(tile), one.core[turn]

@@ -1,4 +1,4 @@
-"""From the nodes of a network to the layers that the compiler takes."""
+"""Conversion of the nodes of a network to the compiler's layers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {
 }
 """Operations by the type of a node."""
 LARGEST = 1 << 30
-"""Bytes of a JSON file."""
+"""Most bytes of a JSON file."""
 
 
 def layers_of(
@@ -41,13 +41,12 @@ def layers_of(
     rectified: Collection[str] | None = None,
     returned: Collection[str] = (),
 ) -> list[MeshLayer]:
-    """The layers of a network in its order, without the blocks that its weights lack, or with so many pruned (of `masks`, with
-    these); `SpecError` with all that are not supported.
+    """The layers of a network in order; `SpecError` with all unsupported layers.
 
-    Where blocks are pruned, the first convolution and a fully connected layer that ends a network of convolutions stay
-    dense. Rows of words are
-    images with at least `columns` columns, so that columns of cores share them. `rectified` and `returned` name the layers
-    with a ReLU and those whose outputs are the network's.
+    Zero blocks of the network's weights are left out, or a share `sparsity` of blocks is pruned, or blocks are kept by
+    `masks`. With pruned blocks, the first convolution stays dense, and a fully connected layer at the end of a network
+    of convolutions. Rows of words are images with at least `columns` columns, shared by the columns of cores.
+    `rectified` names the layers with a ReLU, `returned` the layers with outputs of the network.
     """
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
@@ -71,8 +70,9 @@ def layers_of(
 
 
 def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
-    """Where ReLUs are if the network does not say so: behind convolutions that no sum reads, sums of images, and fully
-    connected layers that only such layers read."""
+    """Default places of ReLUs: behind convolutions not read by a sum, behind sums of images, and behind fully connected
+    layers read only by fully connected layers.
+    """
     readers = [other for other in layers if layer.name in other.inputs]
     if types[layer.name] == "linear":
         return bool(readers) and all(types[other.name] == "linear" for other in readers)
@@ -80,7 +80,7 @@ def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str
 
 
 def _check_concats(layers: Sequence[MeshLayer]) -> None:
-    """Concatenations are written in place, so their parts are whole blocks of channels; sums read two tensors."""
+    """Check that concatenations, written in place, have parts of whole blocks, and that sums read two tensors."""
     by_name = {layer.name: layer for layer in layers}
     for layer in layers:
         joined = [source for source in layer.inputs if source in by_name and by_name[source].op == "concat"]
@@ -96,7 +96,9 @@ def _check_concats(layers: Sequence[MeshLayer]) -> None:
 def pruned(
     layers: Sequence[MeshLayer], sparsity: float | None, masks: Mapping[str, Array], dense: Collection[str]
 ) -> list[MeshLayer]:
-    """The layers with so many blocks pruned in every block row but for those that stay `dense`, or with masks by name."""
+    """The layers with a share `sparsity` pruned in every block row, or with masks by name; layers in `dense` stay
+    dense.
+    """
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
         if name not in names:
@@ -121,7 +123,7 @@ def pruned(
 
 
 def layer_of(node: Node, columns: int = 1) -> MeshLayer:
-    """The dense layer of a node with shapes; `SpecError` for what is not compiled."""
+    """The dense layer of a node with shapes; `SpecError` for an unsupported node."""
     piece: Any = node.piece
 
     def wrong(text: str) -> SpecError:
@@ -159,8 +161,9 @@ def layer_of(node: Node, columns: int = 1) -> MeshLayer:
 
 
 def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
-    """The layer without the blocks that hold zeros only: those of the very weights where there is one tensor of their
-    density, else as many in every row as are to be expected."""
+    """The layer without zero blocks: the exact zero blocks if the density has a single tensor, else the expected number
+    in every row.
+    """
     assert node.loops
     weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
     model: Any = weights.density
@@ -180,7 +183,9 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
 
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
-    """Rows, columns and channels of a tensor; rows of words (m, n) have the fewest columns that the mesh has and m allows."""
+    """Rows, columns and channels of a tensor; rows of words (m, n) get the fewest columns that divide m and occupy the
+    mesh.
+    """
     if len(shape) == 3:
         return shape[1], shape[2], shape[0]
     rows = shape[0] if len(shape) == 2 else 1
@@ -191,7 +196,7 @@ def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
 def _before(
     padding: Any, size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: int
 ) -> tuple[int, int]:
-    """Rows above and columns to the left; what lies behind follows from the shapes."""
+    """Padding rows above and columns to the left; the padding behind follows from the shapes."""
     if padding == "valid":
         return 0, 0
     if padding == "same":
@@ -201,10 +206,10 @@ def _before(
 
 
 def read_masks(path: Path) -> dict[str, Array]:
-    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside such files).
+    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside `.npy` files).
 
-    A mask is an array of blocks, (block rows, block columns), True or 1 where a block is kept. A JSON file
-    has under `layers` the table of every layer, whose key `mask` is the name of its `.npy` file or the lists of its rows.
+    A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has under
+    `layers` the table of every layer; the key `mask` has the name of the `.npy` file or the lists of rows.
     """
     if path.is_dir():
         inside = path / "masks.json"

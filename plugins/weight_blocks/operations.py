@@ -1,7 +1,7 @@
-"""Arithmetic of layers: kept blocks of weights in cores, pools and sums, and the dense references; int8, sums in int32.
+"""Arithmetic of layers: kept blocks of weights in cores, pools and sums, and dense references; int8, sums in int32.
 
-Convolutions add a bias, shift right with rounding and saturate, after ReLU where the layer has it, as do sums; an average
-divides by the size of its window and rounds. Products are sums of float64, which is exact below 2^53.
+A convolution adds a bias, shifts right with rounding and saturates, after an optional ReLU; so does a sum. An average
+divides by the size of its window and rounds. Products are sums of float64, exact below 2^53.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .splits import Cut, Splits
 
 @attrs.frozen(eq=False)
 class MaskedWeights:
-    """Weights of a layer, as a dense tensor and as the records that DDR holds for every memory tile."""
+    """Weights of a layer, as a dense tensor and as the DDR records of every memory tile."""
 
     dense: Array
-    """(co, kh, kw, ci) int8, channels in whole blocks, zero where a block is pruned."""
+    """(co, kh, kw, ci) int8, channels in whole blocks, zero in pruned blocks."""
     bias: Array
     shift: int
     stored: Array
-    """(memory tiles, bytes) int8: pass after pass the records of all rows of cores of a tile, row after row."""
+    """(memory tiles, bytes) int8: pass after pass, the records of all rows of cores of a tile, row after row."""
 
 
 def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
-    """The layer's mask; where it has none, one with as many blocks in every block row of every part."""
+    """The layer's mask, or a random mask with equally many blocks in every block row of every part."""
     layer = cut.layer
     if layer.mask is not None:
         return layer.mask
@@ -47,8 +47,11 @@ def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
 def masked(
     cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
 ) -> MaskedWeights:
-    """Weights of a layer: those given, or random ones. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and
-    `shift`; SparseMapError where it is not zero in a pruned block."""
+    """Weights of a layer, random or `given`.
+
+    `given` has `weights` (co, kh, kw, ci), and optionally `bias` (co,) and `shift`; SparseMapError for a nonzero in a
+    pruned block.
+    """
     layer, (outs, ins) = cut.layer, cut.layer.block
     kept = mask_of(cut, splits, rng)
     shape = layer.out_channels, *layer.kernel, layer.channels
@@ -73,7 +76,7 @@ def masked(
 
 
 def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> Array:
-    """The records, padded to one size; memory tile t has those of the rows of cores t, t + columns, ..."""
+    """The records, padded to equal size; memory tile t has the records of the rows of cores t, t + columns, ..."""
     machine, profile, (high, wide) = cut.machine, cut.profile(splits.co, splits.ci), cut.layer.block
     missing = max(0, machine.rows * cut.row_channels - len(dense))
     dense = np.pad(dense, ((0, missing), (0, 0), (0, 0), (0, 0)))
@@ -108,11 +111,11 @@ class KeptBlocks:
     values: Array
     """(K, kh * kw * inputs, outputs) float64, row by row."""
     bias: Array | None
-    """(rows of cores, output channels)."""
+    """(rows of cores, output channels) bias."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Array, Array | None, Array]]) -> KeptBlocks:
-        """The unpacked records of all rows of cores, brought in the order of one product."""
+        """The unpacked records of all rows of cores, arranged for a single product."""
         kept, biases, blocks = zip(*rows, strict=True)
         values = np.concatenate(blocks).swapaxes(3, 4).astype(np.float64)
         bias = None if biases[0] is None else np.stack(biases)
@@ -142,7 +145,7 @@ def compute(
 
 
 def quantised(sums: Array, shift: int, relu: bool) -> Array:
-    """int8 after a rounding shift, and ReLU where it is wanted."""
+    """int8 after a rounding shift and an optional ReLU."""
     return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 

@@ -1,9 +1,9 @@
-"""A network on a machine: the splits, the memory and the time of every layer, in the order in which they run.
+"""A network on a machine: the splits, the memory and the time of every layer, in execution order.
 
-A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling): backwards
-from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, without what lies beyond
-the borders. So tiles overlap, and what they share is computed by both; but what lies between the layers need not leave
-the memory tiles. Weights are loaded for every tile again.
+A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling). Backwards
+from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, clipped at the borders.
+Tiles overlap, and the common part is computed by both, but tensors between the layers need not leave the memory tiles.
+Weights are loaded again for every tile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
 MOST_CHAINED = 16
-"""The most tiles of a chain that are tried."""
+"""Most tiles tried for a chain."""
 
 
 @attrs.frozen(eq=False)
@@ -50,7 +50,7 @@ class LayerPlan:
 
 @attrs.frozen
 class TensorSlice:
-    """A tensor of a tile: rows [first, first + rows) of another one."""
+    """A tensor of a tile: rows [first, first + rows) of another tensor."""
 
     tensor: str
     first: int
@@ -67,7 +67,7 @@ class Schedule:
     shapes: Mapping[str, tuple[int, int, int]]
     """Rows, columns and channels of every tensor."""
     outputs: Mapping[str, tuple[str, ...]]
-    """What the network gives, each as the tensors that it joins: all go to DDR."""
+    """Outputs of the network, each as its joined tensors, all in DDR."""
     slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
 
@@ -77,7 +77,7 @@ class Schedule:
 
 
 Choose = Callable[[Cut, Placement], Splits]
-"""The sub-volume of a layer that has its place in memory."""
+"""Chooser of a sub-volume for a layer with its place in memory."""
 
 
 def compile_layers(
@@ -89,8 +89,8 @@ def compile_layers(
 ) -> Schedule:
     """The schedule of a network on a machine.
 
-    `choose` replaces the exhaustive choice of sub-volumes. `slices` and what they are of go to DDR. Tiles of a layer,
-    whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
+    `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
+    equal names up to an "@", divide the input channels equally, since they have the same weights.
     """
     slices = slices or {}
     if "repeats" in machine.quirks:
@@ -121,7 +121,7 @@ def compile_layers(
 
 
 def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
-    """What no layer reads, and what the network returns besides, each as the tensors that it joins."""
+    """Tensors read by no layer, and further outputs of the network, each as its joined tensors."""
 
     def whole(name: str) -> str:
         return slices[name].tensor if name in slices else name
@@ -134,7 +134,7 @@ def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
-    """How often the listings run a convolution that writes into a concatenation, the outermost one."""
+    """Runs of a convolution that writes into an (outermost) concatenation, in the paper's listings."""
     joined, found = layer.out_channels, layer.name
     for other in layers:
         if other.op == "concat" and found in other.inputs:
@@ -143,12 +143,14 @@ def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> i
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
-    """The durations of a layer where it has its place."""
+    """The durations of a layer at its place in memory."""
     return layer_steps(cut, splits, placement.load, placement.write)
 
 
 def least_weights(cut: Cut, passes: int) -> int:
-    """Bytes of weights per memory tile of the largest pass: those of the rule's sub-volume, or the least that is sound."""
+    """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or of the smallest sound
+    sub-volume.
+    """
     if not cut.convolves:
         return 0
     if cut.machine.listed:
@@ -160,7 +162,7 @@ def least_weights(cut: Cut, passes: int) -> int:
 
 
 def pass_bytes(cut: Cut, splits: Splits) -> Any:
-    """(B,) bytes of weights per memory tile of the largest pass; infinity where there are fewer chunks than passes."""
+    """(B,) bytes of weights per memory tile of the largest pass; infinity for fewer chunks than passes."""
     passes = np.broadcast_to(splits.passes, np.shape(splits.co))
     found = np.full(passes.shape, math.inf)
     for count in np.unique(passes).tolist():
@@ -174,7 +176,7 @@ def pass_bytes(cut: Cut, splits: Splits) -> Any:
 
 
 def signature(cut: Cut, placement: Placement) -> Any:
-    """Equal for layers that have the same sub-volumes and times; room beyond twice the weights counts as that."""
+    """A key, equal for layers with the same sub-volumes and times; room is capped at twice the weights."""
     room = placement.room.size
     if cut.convolves:
         room = min(room, 2 * least_weights(cut, 1))
@@ -184,9 +186,9 @@ def signature(cut: Cut, placement: Placement) -> Any:
 
 
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
-    """The sub-volume that takes the least time of all that fit, or the rule's where quirks ask for it.
+    """The fastest sub-volume that fits, or the rule's sub-volume for quirks with the rule.
 
-    `part`: the input channels of a chunk, if they are given.
+    `part`: fixed input channels of a chunk, or 0.
     """
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
@@ -209,7 +211,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
 
 
 def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLayer]]:
-    """Runs of two layers or more that go from DDR to DDR, each of which only the next one reads."""
+    """Chains of two or more layers from DDR to DDR, each read only by the next."""
     spilled = {one.cut.layer.name for one in schedule.layers if one.placement.spilled}
     readers: dict[str, list[str]] = {}
     for layer in layers:
@@ -228,9 +230,10 @@ def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLay
 
 
 def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict[str, TensorSlice]]:
-    """The layers of all tiles of a chain, and the slices that they read first and write last.
+    """The layers of all tiles of a chain, and the slices read first and written last.
 
-    Rows of tiles differ by at most one, the longer ones first: the first and the last tile share rows with one other only.
+    Rows of tiles differ by at most one, longer tiles first, since the first and the last tile overlap with a single
+    tile.
     """
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
@@ -252,7 +255,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
 
 
 def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The rows of every tensor of a chain, from its input on, that rows [first, stop) of its output need."""
+    """Rows of every tensor of a chain, from the input on, for rows [first, stop) of the output."""
     found = [(first, stop)]
     for layer in reversed(chain):
         found.append(layer.input_rows(*found[-1]))
@@ -260,14 +263,14 @@ def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tu
 
 
 def recomputed(chain: Sequence[MeshLayer], count: int) -> float:
-    """Multiply-adds of all tiles over those of the chain."""
+    """Multiply-adds of all tiles over the multiply-adds of the chain."""
     return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
 
 
 def compile_tiled(
     layers: Sequence[MeshLayer], machine: CoreMesh, chosen: Sequence[tuple[Sequence[MeshLayer], int]]
 ) -> Schedule:
-    """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
+    """The schedule of layers with chains in tiles; a single tile leaves a chain unchanged."""
     replaced: dict[str, Sequence[MeshLayer]] = {}
     slices: dict[str, TensorSlice] = {}
     for chain, count in chosen:
@@ -280,7 +283,7 @@ def compile_tiled(
 
 
 def best_tiles(layers: Sequence[MeshLayer], machine: CoreMesh) -> tuple[Schedule, dict[str, int]]:
-    """The schedule with the tiles of every chain that take the least time, and their number by first layer."""
+    """The schedule with the fastest tiling of every chain, and the number of tiles by first layer."""
     best = compile_layers(layers, machine)
     every = chains(best, layers)
     chosen: dict[str, int] = {}

@@ -30,12 +30,16 @@ KIND = "aie2-schedule"
 SCHEDULE, LISTING, MASKS, LAYERS = "schedule.json", "listing.txt", "masks.json", "layers.csv"
 SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "repeats", "density")
 SPLIT = ("co", "ci", "rows", "tiles", "passes")
-"""Of a layer, in its line of `layers.csv`, which ends with the seconds of all and of each kind of step."""
+"""Fields of a sub-volume in a layer's line of `layers.csv`; the line ends with the seconds in total and by kind of
+step.
+"""
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule, its layers as CSV, its listing, and the `masks.json` that `sparsemap extra prune` writes, and reads to
-    keep parts even."""
+    """Write a schedule, its layers as CSV, its listing, and a `masks.json`.
+
+    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even.
+    """
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
     layers = [layer_table(planned) for planned in schedule.layers]
@@ -65,7 +69,7 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
 
 
 def _json(table: Mapping[str, Any]) -> str:
-    """One line per layer and instruction."""
+    """JSON with a line per layer and instruction."""
     parts = []
     for key, value in table.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -104,7 +108,7 @@ def layer_table(planned: LayerPlan) -> dict[str, Any]:
 
 
 def _kept(one: LayerPlan) -> dict[str, Any]:
-    """Of a convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part."""
+    """Mask of a convolution (if any), its split, and the kept blocks of every row of cores, chunk and part."""
     layer, profile = one.cut.layer, one.profile
     outs, ins = layer.block
     split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // outs, "in_blocks": one.splits.ci // ins}
@@ -114,7 +118,7 @@ def _kept(one: LayerPlan) -> dict[str, Any]:
 
 
 def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
-    """The instructions as text, one a line; times in microseconds."""
+    """The instructions as text, one per line; times in microseconds."""
     lines = [f"; {len(schedule.layers)} layers, {schedule.seconds * 1e3:.4f} ms"]
     for layer, group in groupby(instructions, key=lambda one: one.layer):
         lines += [f"; {layer}", *map(_line, group)]
@@ -139,18 +143,18 @@ def _line(one: Instruction) -> str:
 
 @attrs.frozen(eq=False)
 class CompiledLayer:
-    """A layer of a schedule that was read, and what the time model counts of it."""
+    """A layer read from a schedule, with the counts of the time model."""
 
     cut: Cut
     splits: Splits
     seconds: float
     volumes: Mapping[str, int]
-    """Bytes by kind of step, of COMP cycles."""
+    """Bytes (COMP: cycles) by kind of step."""
 
 
 @attrs.frozen(eq=False)
 class Compiled:
-    """A schedule that was read: what `sparsemap extra simulate` needs."""
+    """A schedule read from a file, the input of `sparsemap extra simulate`."""
 
     network: str
     machine: CoreMesh
@@ -163,7 +167,7 @@ class Compiled:
 
 
 def read_schedule(folder: Path) -> Compiled:
-    """What `write_schedule` wrote; SpecError for anything else, with the record and key that are wrong."""
+    """Read the output of `write_schedule`; SpecError for any other file, with the wrong record and key."""
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
@@ -221,7 +225,7 @@ def _check_shapes(
 
 
 def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: tuple[int, int, int]) -> None:
-    """The sizes of a layer are those of its tensors, and its windows fit."""
+    """Check the sizes of a layer against its tensors, and its windows."""
     channels = sum(shape[2] for shape in given) // (max(1, len(given)) if layer.op == "add" else 1)
     if not given or {shape[:2] for shape in given} != {(layer.height, layer.width)} or channels != layer.channels:
         raise SpecError.at("", "inputs", "do not have the rows, columns and channels of the layer")

@@ -1,4 +1,4 @@
-"""Sub-volumes that an ordinary search chooses, compared with the paper's rule and with all there are."""
+"""Sub-volumes chosen by an ordinary search, compared with the paper's rule and with all sub-volumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .splits import Cut, Splits
 
 @attrs.frozen
 class SplitTimes:
-    """The sub-volume that was found, and seconds: its own, by the rule, and the least of all sub-volumes."""
+    """The chosen sub-volume, and seconds: its own, by the rule, and the least of all sub-volumes."""
 
     splits: Splits
     searched: float
@@ -30,7 +30,7 @@ class SplitTimes:
 
 @attrs.define
 class SplitSearch:
-    """Searches a sub-volume for every convolution; layers that are alike are searched once."""
+    """Search of a sub-volume for every convolution; equal layers are searched once."""
 
     registry: Any
     hardware: Hardware
@@ -71,7 +71,7 @@ class SplitSearch:
         return SplitTimes(splits, searched, np.inf if overflows else ruled, optimum)
 
     def text(self) -> str:
-        """How the searches compare."""
+        """Comparison of the searches, in a line."""
         every = list(self.found.values())
         best = sum(one.searched <= one.optimum * (1 + 1e-9) for one in every)
         slower = sum(one.searched > one.rule * (1 + 1e-9) for one in every)

@@ -1,4 +1,4 @@
-"""The segment `sub-volume`: how a convolution is divided, as genes."""
+"""The segment `sub-volume`: the division of a convolution, as genes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NAMES = ("co", "ci", "rows", "tiles", "passes")
 
 @attrs.frozen(kw_only=True)
 class SubVolume(Segment):
-    """Channels of a chunk of weights, output rows of a step, and tiles with passes: what a core works on at a time.
+    """The sub-volume of a core: channels of a chunk of weights, output rows of a step, and tiles with passes.
 
-    Four genes: output channels and input channels by their place among those possible, rows, and a place in the list of
-    tiles and passes that fit in memory tiles, those with the fewest first.
+    Four genes: output channels and input channels by index among the possible values, rows, and an index in the list of
+    feasible tiles and passes, fewest first.
     """
 
     type_name: ClassVar[str] = "sub-volume"
@@ -34,7 +34,7 @@ class SubVolume(Segment):
     fits_all: ClassVar[bool] = False
 
     design: Mapping[str, int] = attrs.field(factory=dict)
-    """One sub-volume (co, ci, rows, tiles, passes) instead of genes."""
+    """A fixed sub-volume (co, ci, rows, tiles, passes) instead of genes."""
 
     def __attrs_post_init__(self) -> None:
         wrong = [name for name in self.design if name not in NAMES]
@@ -78,7 +78,7 @@ class SubVolume(Segment):
             raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> GeneColumns:
-        """The rule's sub-volume first; then random ones that fit, with as many rows as do more often than not."""
+        """The rule's sub-volume first, then random sub-volumes that fit, mostly with as many rows as possible."""
         if self.design:
             return np.zeros((0, count), np.int64)
         known = ConvProblem.of(problem)
@@ -97,7 +97,7 @@ class SubVolume(Segment):
     def repair(
         self, genes: GeneColumns, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator
     ) -> GeneColumns:
-        """Fewer rows where the buffers of a core are too small, other channels where no row fits, more tiles or passes."""
+        """Reduce rows to the buffers of a core, change channels if no row fits, and add tiles or passes."""
         if self.design:
             return genes
         known = ConvProblem.of(problem)
@@ -111,7 +111,7 @@ class SubVolume(Segment):
         return self._fitted(fixed, known)
 
     def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
-        """Tiles and passes further down the list until memory tiles hold them; from its start again where none does."""
+        """Move down the list of tiles and passes until memory tiles have room; restart at the top if none fits."""
         fixed, last = genes.copy(), len(known.tilings) - 1
         for _ in range(2):
             over = known.overflows(self._splits(fixed, known))

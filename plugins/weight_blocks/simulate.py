@@ -1,5 +1,8 @@
-"""Executes a schedule on addressed memories, compares the outputs with dense convolutions of the masked weights, the bytes
-with the time model, and the times with pipelines that run as events."""
+"""Execution of a schedule on addressed memories.
+
+Outputs are compared with dense convolutions of the masked weights, bytes with the time model, and times with pipelines
+of events.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
 NOT_EXECUTABLE = frozenset(("listed-tiles",))
-"""Quirks that count other work than hardware would do."""
+"""Quirks with work counts unlike real hardware."""
 Progress = Callable[[str], None]
 TOLERANCE = 0.01
-"""By which share of a layer's time execution may differ from the time model."""
+"""Allowed difference of a layer's time between execution and time model, as a share."""
 EXACT = 1e-6
-"""By which share a recorded time may differ from what was moved or computed: rounding."""
+"""Allowed difference of a recorded time from the executed amount, as a share: rounding."""
 
 
 @attrs.frozen
@@ -41,16 +44,16 @@ class SimulationOutcome:
     """By layer, whether the output is bit-equal to the dense operation of the masked weights; empty if not executed."""
     tally: MovedVolumes
     off: tuple[str, ...]
-    """Bytes, cycles and times that differ from those of the schedule."""
+    """Bytes, cycles and times that differ from the schedule."""
     seconds: float
-    """The estimate."""
+    """The schedule's estimate."""
     events: float
     """Seconds of the simulation with two buffers."""
     single: float
-    """Seconds of the simulation with one buffer for inputs and one for outputs."""
+    """Seconds of the simulation with a single buffer for inputs and a single buffer for outputs."""
     memtile: int
     outputs: dict[str, Array] = attrs.field(factory=dict)
-    """What no layer reads, channels first."""
+    """Outputs of the network, channels first."""
 
     @property
     def correct(self) -> bool:
@@ -88,15 +91,15 @@ class SimulationOutcome:
 
 @attrs.frozen(eq=False)
 class NetworkData:
-    """What a network runs on, and what it has to give."""
+    """Inputs and weights of a network, and the expected outputs."""
 
     inputs: dict[str, Array]
-    """(rows, columns, channels in whole blocks) int8 by tensor that no layer makes."""
+    """(rows, columns, channels in whole blocks) int8 by input tensor."""
     weights: dict[str, MaskedWeights]
     expected: dict[str, Array]
-    """The outputs of the dense operations, by layer."""
+    """Outputs of the dense operations, by layer."""
     rows: bool = False
-    """Whether the input came as rows of words: so do outputs."""
+    """Whether input and outputs are rows of words."""
 
     @classmethod
     def of(
@@ -106,8 +109,10 @@ class NetworkData:
         given: Mapping[str, Mapping[str, Array]] | None = None,
         image: Any = None,
     ) -> NetworkData:
-        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
-        (channels, rows, columns) or (rows, words)."""
+        """Random inputs and weights, unless given: `weights` (and `bias`, `shift`) by layer, and an input.
+
+        The input is (channels, rows, columns) or (rows, words).
+        """
         rng, tensors, weights = np.random.default_rng(seed), Tensors(compiled), {}
         made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
         free = [name for name in tensors.shapes if name not in made and name not in compiled.slices]
@@ -147,7 +152,9 @@ class NetworkData:
 
 
 def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
-    """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in the order of PyTorch; SparseMapError for others."""
+    """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in PyTorch's order; SparseMapError for other
+    arrays.
+    """
     found: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
         base, _, kind = name.rpartition(".")
@@ -172,7 +179,7 @@ def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, 
 def simulate(
     compiled: Compiled, data: NetworkData | None = None, progress: Progress = lambda name: None
 ) -> SimulationOutcome:
-    """Executes the instructions on data (absent: runs times only), and runs their pipelines as events."""
+    """Execute the instructions on data (absent: times only), and run their pipelines as events."""
     tally, off = MovedVolumes(), list[str]()
     equal, outputs = dict[str, bool](), dict[str, Array]()
     if data:
@@ -192,7 +199,7 @@ def simulate(
 
 
 def _check_groups(compiled: Compiled) -> None:
-    """Raises `BrokenSchedule` where instructions run together whose time nobody could tell."""
+    """Raise `BrokenSchedule` for groups of instructions without a defined time."""
     for number, one in enumerate(compiled.instructions):
         if one.layer not in compiled.layers:
             raise broken_at(number, one, f"there is no layer {one.layer}")
@@ -209,9 +216,10 @@ def _check_groups(compiled: Compiled) -> None:
 def execute(
     compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None
 ) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
-    """Runs a schedule: what it did, by layer whether its output is bit-equal, and what DDR holds in the end.
+    """Execute a schedule: moved volumes, bit-equality of the output by layer, and the final contents of DDR.
 
-    `BrokenSchedule` where an instruction could not be executed, `SparseMapError` for schedules with quirks that count other work.
+    `BrokenSchedule` for an instruction that cannot be executed, `SparseMapError` for schedules with quirks in
+    `NOT_EXECUTABLE`.
     """
     if found := sorted(compiled.machine.quirks & NOT_EXECUTABLE):
         text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
@@ -245,7 +253,7 @@ def execute(
 
 
 def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
-    """Instructions that run together; BrokenSchedule, with the record, for any that cannot."""
+    """Execute a group of instructions; BrokenSchedule, with the record, if that is impossible."""
     machine, now = machinery.machine, group[0]
     try:
         check_form(group, machinery.broken, (machine.columns, machine.rows))
@@ -273,7 +281,7 @@ def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
 
 
 def _in_parts(machinery: Machinery, group: Sequence[Instruction], loaded: Any, computed: Any) -> None:
-    """Parts of the input channels one after the other, with their weights."""
+    """Run parts of the input channels in sequence, with their weights."""
     weights, load, _, write = group
     for one in group:
         if one.iterations != load.iterations:
@@ -287,7 +295,7 @@ def _in_parts(machinery: Machinery, group: Sequence[Instruction], loaded: Any, c
 
 
 def _by_locks(machinery: Machinery, agents: Sequence[tuple[Instruction, Callable[[int], None]]]) -> None:
-    """Three that go on whenever their locks let them: a buffer is full before it is read, and empty before it is filled."""
+    """Run three agents in turn as their locks allow: a buffer is full before a read, and empty before a fill."""
     done = [0] * len(agents)
     while any(k < one.iterations for k, (one, _) in zip(done, agents, strict=True)):
         before = list(done)
@@ -308,7 +316,7 @@ def _by_locks(machinery: Machinery, agents: Sequence[tuple[Instruction, Callable
 
 
 def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
-    """Where the execution moved or computed something else than records and time model say."""
+    """Differences between the executed amounts and the records or the time model."""
     measured = []
     for number, one in enumerate(compiled.instructions):
         amount, place = tally.amounts[number], f"instructions[{number}], {one.type} of {one.layer}"
@@ -340,20 +348,20 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
 
 
 def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> float:
-    """The end of the last instruction, groups run as pipelines of events."""
+    """End of the last instruction, with groups as pipelines of events."""
     return math.fsum(span(group, partial(pipeline, buffers=buffers)) for group in groups(instructions))
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Instructions that run together."""
+    """Instructions by group."""
     return (list(group) for _, group in groupby(instructions, key=lambda one: one.group))
 
 
 def pipeline(load: float, compute: float, write: float, count: int, buffers: int = 2) -> float:
-    """When so many iterations end in three stages that take so many seconds; a stage does one at a time, in order.
+    """End time of `count` iterations in three stages of given seconds; a stage runs one iteration at a time, in order.
 
-    A load waits for a free input buffer, which the computation of an earlier iteration frees at its end; a computation
-    waits for its input and for a free output buffer, which a write frees. With two buffers the end is that of `constant`.
+    A load waits for a free input buffer, released at the end of an earlier iteration's computation. A computation waits
+    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`.
     """
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):

@@ -1,8 +1,8 @@
-"""Sub-volumes: what of a layer a core works on at a time, and the rules that choose it.
+"""Sub-volumes: the part of a layer processed by a core at a time, and the rules to choose it.
 
-The columns of the image are split over the columns of cores, the output channels over their rows. A core then takes a
-chunk of weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. A memory
-tile that cannot hold a layer takes it in `tiles` of rows, and its weights in `passes` over the output channels.
+The columns of the image are split over the columns of cores, the output channels over the rows. A core takes a chunk of
+weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. If a memory tile
+cannot hold a layer, the layer is split into `tiles` of rows, and its weights into `passes` over the output channels.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .record import ChunkProfile, record_bytes
 
 MOST_TILES = 64
 WIDTH = 8
-"""Columns to whose multiples the paper rounds tiles up."""
+"""Column multiple of the paper's tiles."""
 PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @attrs.frozen(eq=False, slots=False)
 class Splits:
-    """The sub-volume of a layer, or (B,) of them: channels of a chunk, output rows, tiles of rows, passes."""
+    """The sub-volume of a layer, or (B,) sub-volumes: channels of a chunk, output rows, tiles of rows, passes."""
 
     co: Any
     ci: Any
@@ -39,21 +39,21 @@ class Splits:
 
     @cached_property
     def pairs(self) -> tuple[list[tuple[int, int]], Array]:
-        """The distinct pairs of channels of a chunk, and which of them each sub-volume has, (B,) flat."""
+        """The distinct pairs of chunk channels, and the pair index of each sub-volume, (B,) flat."""
         co, ci = (np.asarray(part, np.int64).reshape(-1) for part in np.broadcast_arrays(self.co, self.ci))
         codes, inverse = np.unique(co << 32 | ci, return_inverse=True)
         return [(code >> 32, code & 0xFFFFFFFF) for code in codes.tolist()], inverse.reshape(-1)
 
 
 def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
-    """A value that depends on the channels of a chunk alone, in the shape of the sub-volumes."""
+    """A value dependent on the channels of a chunk alone, in the shape of the sub-volumes."""
     pairs, inverse = splits.pairs
     return np.array([value(*pair) for pair in pairs])[inverse].reshape(np.shape(splits.co))
 
 
 @attrs.frozen(eq=False, slots=False)
 class Cut:
-    """A layer on a machine: what its division over the cores gives."""
+    """A layer on a machine, with its division over the cores."""
 
     layer: MeshLayer
     machine: CoreMesh
@@ -74,19 +74,19 @@ class Cut:
 
     @cached_property
     def in_columns(self) -> int:
-        """Columns of the input that a core reads, halo included."""
+        """Input columns read by a core, halo included."""
         return (self.out_columns - 1) * self.layer.stride + self.layer.kernel[1]
 
     @cached_property
     def row_channels(self) -> int:
-        """Output channels per row of cores, in whole blocks; of a global average, per core."""
+        """Output channels per row of cores, in whole blocks; for a global average, per core."""
         alone = not self.convolves and self.machine.listed
         shares = (1 if alone else self.machine.rows) * (self.machine.columns if self.layer.is_global else 1)
         return round_up(-(-self.layer.out_channels // shares), self.layer.grain)
 
     @property
     def busy_rows(self) -> int:
-        """Rows of cores that have output channels."""
+        """Rows of cores with output channels."""
         shares = -(-self.layer.padded_out_channels // self.row_channels)
         return min(self.machine.rows, -(-shares // self.machine.columns) if self.layer.is_global else shares)
 
@@ -95,29 +95,29 @@ class Cut:
         return self.layer.padded_channels
 
     def in_rows(self, rows: Any) -> Any:
-        """Rows of the input that so many of the output read."""
+        """Input rows read by `rows` output rows."""
         return (rows - 1) * self.layer.stride + self.layer.kernel[0]
 
     def parts(self, ci: Any) -> Any:
-        """Parts of the input channels."""
+        """Number of parts of the input channels."""
         return -(-self.channels // ci) if self.convolves else 1
 
     def chunk_bytes(self, co: int, ci: int) -> float:
-        """Bytes of a record by the paper's formula, where the kept share of any chunk is the layer's density."""
+        """Bytes of a record by the paper's formula, with the layer's density as the kept share of every chunk."""
         outs, ins = self.layer.block
         kept = self.layer.density * (co // outs) * (ci // ins)
         return record_bytes(co, ci, kept, self.layer.taps, self.machine.index, block=self.layer.block)
 
     @cached_property
     def profile(self) -> Callable[[int, int], ChunkProfile]:
-        """What chunks of so many output and input channels keep; remembered."""
+        """Cached profile of chunks with `co` output and `ci` input channels."""
         rows, index = self.machine.rows, self.machine.index
         return cache(lambda co, ci: ChunkProfile.of(self.layer, rows, self.row_channels, co, ci, index))
 
     # ------------------------------------------------------------------------------------------------- the paper's rule
 
     def rule(self) -> Splits:
-        """The largest sub-volume that fits, as the paper's compiler chooses it; tiles and passes are the memory's."""
+        """The paper's rule, the largest sub-volume that fits; tiles and passes come from the memory."""
         layer, machine = self.layer, self.machine
         if self.convolves:
             rows = machine.outputs // (round_up(self.out_columns, WIDTH) * layer.stride * self.charged_channels)
@@ -145,14 +145,14 @@ class Cut:
 
     @cached_property
     def charged_channels(self) -> int:
-        """The output channels that one output buffer is charged with."""
+        """Output channels charged to an output buffer."""
         width = round_up(self.out_columns, WIDTH) * self.layer.stride
         charged = channel_divisors(self.layer.padded_out_channels, self.layer.grain)
         return next((c for c in charged if width * c <= self.machine.outputs), self.layer.grain)
 
     @cached_property
     def input_tile(self) -> tuple[int, int, int]:
-        """Columns and channels of the input that a core takes, and the output rows that follow."""
+        """Input columns and channels of a core's tile, and the resulting output rows."""
         layer, channels = self.layer, self.channels
         charged = 16 if channels == WIDTH else 0  # the first layer's three channels are charged as sixteen
         split = self.out_columns < layer.out_width or self.machine.columns == 1
@@ -168,7 +168,7 @@ class Cut:
         return without_halo, self.layer.grain, 1
 
     def _most_rows(self, channels: int, limit: int) -> int:
-        """Output rows whose inputs of so many channels fit in a buffer."""
+        """Most output rows with inputs of `channels` channels within a buffer of `limit` bytes."""
         held = limit // (self.in_columns * channels)
         kernel = self.layer.kernel[0]
         return (held - kernel) // self.layer.stride + 1 if held >= kernel else 0
@@ -177,17 +177,17 @@ class Cut:
 
     @cached_property
     def chunk_choices(self) -> list[int]:
-        """Output channels that a chunk may have, ascending."""
+        """Possible output channels of a chunk, ascending."""
         grain = self.layer.grain
         return list(range(grain, self.row_channels + 1, grain))
 
     @cached_property
     def part_choices(self) -> list[int]:
-        """Input channels that a chunk may have, ascending; operations without weights take those of the output."""
+        """Possible input channels of a chunk, ascending; for operations without weights, all channels."""
         return channel_divisors(self.channels, self.layer.grain)[::-1] if self.convolves else [self.channels]
 
     def candidates(self, tile_rows: int) -> Splits:
-        """(B,) all sub-volumes whose buffers a core has, for tiles of so many output rows."""
+        """(B,) all sub-volumes within the buffers of a core, for tiles of `tile_rows` output rows."""
         pairs = product(self.chunk_choices, self.part_choices)
         every = [(*pair, rows) for pair in pairs for rows in self.row_choices(*pair, tile_rows)]
         found = Splits(*np.array(every, np.int64).reshape(-1, 3).T)
@@ -195,7 +195,7 @@ class Cut:
         return Splits(found.co[keep], found.ci[keep], found.rows[keep])
 
     def row_choices(self, co: int, ci: int, tile_rows: int) -> Sequence[int]:
-        """Steps in rows, up to those that fit in the buffers of inputs and outputs."""
+        """Steps in rows, up to the limits of the input and output buffers."""
         machine = self.machine
         most = self._most_rows(ci if self.convolves else co, machine.inputs // self.operands)
         steps = range(1, min(most, machine.outputs // (self.out_columns * co), tile_rows) + 1)
@@ -204,7 +204,7 @@ class Cut:
         return steps
 
     def overflows(self, splits: Splits) -> dict[str, Any]:
-        """(B,) bool by buffer: which sub-volumes a core cannot hold."""
+        """(B,) bool by buffer: sub-volumes too large for a core."""
         machine, channels = self.machine, splits.ci if self.convolves else splits.co * self.operands
         outputs = splits.rows * self.out_columns * splits.co
         inputs = self.in_rows(splits.rows) * self.in_columns * channels

@@ -1,4 +1,4 @@
-"""Workloads: ways to say which tensors are multiplied; and the operations between the layers of networks."""
+"""Workloads: descriptions of multiplied tensors, and the operations between the layers of networks."""
 
 from sparsemap import hookimpl
 

@@ -26,11 +26,11 @@ from sparsemap.spec.structuring import Reader, collecting, join
 from .notation import Einsum
 
 LIMIT = 2**63
-"""Products of sizes are counted in int64."""
+"""Limit on products of sizes, counted in int64."""
 WORDS = 2**53
-"""Words of tensors and tiles are counted in float64, which holds every whole number up to here."""
+"""Limit on words of tensors and tiles, counted in float64, exact up to here."""
 DENSE = 1 - 1e-9
-"""From this density on an output counts as dense."""
+"""Density above which an output counts as dense."""
 
 
 def _notation(instance: Any, attribute: attrs.Attribute, value: str) -> None:
@@ -79,17 +79,19 @@ def _is_number(value: Any) -> bool:
 
 @attrs.frozen(kw_only=True)
 class EinsumWorkload(Workload):
-    """One einsum over one to four operands; the genome takes the dimensions in the order of `dims`."""
+    """An einsum over one to four operands; the genome takes the dimensions in the order of `dims`."""
 
     type_name: ClassVar[str] = "einsum"
 
     einsum: str = attrs.field(validator=_notation)
-    """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum such as `2*p + r`."""
+    """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum, for example `2*p + r`.
+    """
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
     density: Mapping[str, Any] = attrs.field(validator=_density, metadata=naming("density"))
-    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Without an entry for the
-    output, the density expected of a sum of products of independent operands."""
+    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Default of the
+    output: the expected density of a sum of products of independent operands.
+    """
 
     def __attrs_post_init__(self) -> None:
         mistakes = [Mistake("", "dims", text) for text in self._overflows()]
@@ -97,7 +99,7 @@ class EinsumWorkload(Workload):
             raise SpecError(mistakes)
 
     def loops(self, registry: Any) -> Loops:
-        """Operands first, then the output."""
+        """Loops and tensors, operands first, then the output."""
         einsum = Einsum.parse(self.einsum)
         models: dict[str, DensityModel] = {}
         mistakes: list[Mistake] = []
@@ -122,16 +124,15 @@ class EinsumWorkload(Workload):
         return Loops(dict(self.dims), tensors)
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
-        """The box of the output; inputs are taken as they come."""
+        """The box of the output; input shapes are not checked."""
         return box(Einsum.parse(self.einsum).output.ranks, self.dims)
 
     # -- density
 
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
-        """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if that reaches 1.
+        """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if the value reaches 1.
 
-        An operand that is the same in all of these products, such as the mask of a sampled product, is a factor before
-        the sum.
+        An operand constant over the sum, such as the mask of a sampled product, is a factor before the sum.
         """
         summed = {dim: size for dim, size in self.dims.items() if dim not in einsum.output.dims}
         products = math.prod(summed.values())
@@ -160,5 +161,5 @@ def _told(mistake: Mistake) -> str:
 
 
 def spread(density: float) -> dict[str, Any]:
-    """The table of a density model for a plain number: uniform, or structured if every word is nonzero."""
+    """The density table for a plain number: uniform, or structured if every word is nonzero."""
     return {"type": "structured" if density == 1 else "uniform", "density": float(density)}

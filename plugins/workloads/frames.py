@@ -1,4 +1,4 @@
-"""Convolutions over frames of images, as of a video or of a volume."""
+"""Convolutions over frames of images, for videos or volumes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .windows import one_of, pair
 
 @attrs.frozen(kw_only=True)
 class Conv3d(Conv2d):
-    """A convolution over frames of images: `Z[k, d, p, q] = P[c, d + t, p + r, q + s] * Q[k, c, t, r, s]`; stride, dilation
-    and padding are those of the images."""
+    """A convolution over frames of images: `Z[k, d, p, q] = P[c, d + t, p + r, q + s] * Q[k, c, t, r, s]`; stride,
+    dilation and padding apply to the images.
+    """
 
     type_name: ClassVar[str] = "conv3d"
 
@@ -25,7 +26,7 @@ class Conv3d(Conv2d):
     t: int = attrs.field(default=1, validator=POSITIVE)
     """Frames of the window."""
     stride_t: int = attrs.field(default=1, validator=POSITIVE)
-    """Frames from one window to the next."""
+    """Frames between successive windows."""
     dilation_t: int = attrs.field(default=1, validator=POSITIVE)
     """Distance between neighbouring frames of the window."""
     padding_t: tuple[int, int] = attrs.field(default=(0, 0), converter=lambda value: pair(value, 0))
@@ -48,7 +49,7 @@ class Conv3d(Conv2d):
 
     @property
     def covered(self) -> int:
-        """Frames that windows cover, padding among them."""
+        """Frames covered by windows, including padding."""
         return self.stride_t * (self.d - 1) + (self.t - 1) * self.dilation_t + 1
 
     @property

@@ -1,4 +1,4 @@
-"""Layers as frameworks describe them; each becomes an einsum with P the input, Q the weights, Z the output.
+"""Layers in the terms of frameworks; each becomes an einsum with P the input, Q the weights, Z the output.
 
 ```toml
 kind = "workload"
@@ -33,14 +33,14 @@ POSITIVE = attrs.validators.ge(1)
 
 @attrs.frozen(kw_only=True)
 class LayerWorkload(Workload):
-    """A workload that is the einsum of its `table`."""
+    """A workload given by the einsum of its `table`."""
 
     weights: ClassVar[str] = "Q"
 
     batch: int = attrs.field(default=1, validator=POSITIVE)
     """Samples at a time."""
     density: Mapping[str, Any] = attrs.field(factory=dict, metadata=naming("density"))
-    """By tensor P, Q, Z, as an einsum has it; operands that are not named are dense."""
+    """By tensor P, Q, Z, as for an einsum; operands without an entry are dense."""
 
     def loops(self, registry: Any) -> Loops:
         einsum, dims = self.terms()
@@ -48,7 +48,7 @@ class LayerWorkload(Workload):
 
     @staticmethod
     def _parsed(einsum: str, dims: Mapping[str, int], density: Mapping[str, Any], registry: Any) -> Loops:
-        """The loops of an einsum; those with plain densities once, as variants of a layer ask again."""
+        """The loops of an einsum; cached for plain densities, since variants of a layer request them repeatedly."""
 
         def parsed() -> Loops:
             return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
@@ -64,7 +64,7 @@ class LayerWorkload(Workload):
 
 @attrs.frozen(kw_only=True)
 class Window(LayerWorkload):
-    """What convolutions have in common: a window that slides over an image."""
+    """A window sliding over an image, the common part of convolutions."""
 
     p: int = attrs.field(validator=POSITIVE)
     """Rows of the output."""
@@ -75,18 +75,22 @@ class Window(LayerWorkload):
     s: int = attrs.field(default=1, validator=POSITIVE)
     """Columns of the window."""
     stride: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
-    """One number, or one for rows and one for columns."""
+    """A number, or a number for rows and another for columns."""
     dilation: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
-    """Distance between neighbouring taps of the window: one number, or one for rows and one for columns."""
+    """Distance between neighbouring taps of the window: a number, or a number for rows and another for columns."""
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
-    """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
-    "valid". The einsum does not depend on it: the halo belongs to P's box, whose density is applied to it as well, but
-    it is no data (charge `holes`)."""
+    """Zeros around the image: a number, a number for rows and another for columns, [[top, bottom], [left, right]],
+    "same" or "valid". The einsum is independent of padding: the halo belongs to P's box with P's density, but is no
+    data (charge `holes`).
+    """
     image: tuple[int, int] | None = attrs.field(default=None, converter=attrs.converters.optional(pair))
-    """Rows and columns of the input, where windows do not reach all of the padding; a network knows them. Absent: they do."""
+    """Rows and columns of the input, if windows do not reach all of the padding; set by a network. Absent: windows
+    reach all.
+    """
     view: Literal["convolution", "matrix-product"] = "convolution"
-    """Whether it is searched as a convolution or as `Z[m, n] = P[m, k] * Q[n, k]`, with m windows whose words k are
-    written out: a word that windows share is stored and moved with each of them."""
+    """Whether the layer is searched as a convolution or as `Z[m, n] = P[m, k] * Q[n, k]`, with m windows of k words
+    written out: a word shared by windows is stored and moved with each window.
+    """
 
     def loops(self, registry: Any) -> Loops:
         if self.view == "convolution":
@@ -111,7 +115,7 @@ class Window(LayerWorkload):
         raise NotImplementedError
 
     def slid(self, inputs: Sequence[Shape], channels: int, out: int) -> Shape:
-        """The output's shape if an image with these channels gives one of p x q; or each of as many frames as the batch has."""
+        """The output's shape for an image with `channels` and an output of p x q, or for a batch of frames."""
         given = one_of(inputs)
         found = windows(given, (self.r, self.s), self.stride, self.dilation, self.padding)
         if given[-3] != channels:
@@ -127,14 +131,14 @@ class Window(LayerWorkload):
         return self if placed.inside == self.inside else placed
 
     def _padded(self, tensor: Tensor, shape: Shape) -> Tensor:
-        """The tensor with the words of its ranks that are no padding."""
+        """The tensor with the range of data in its ranks, without padding."""
         inside = (*((0, size) for size in shape[: -len(self.inside)]), *self.inside)
         same = tensor.name != "P" or all(end - first == size for (first, end), size in zip(inside, shape, strict=True))
         return tensor if same else attrs.evolve(tensor, inside=inside)
 
     @property
     def inside(self) -> tuple[tuple[int, int], ...]:
-        """Of rows and of columns that windows cover, the first one of the image and the first one behind it."""
+        """Begin and end of the image within the rows and the columns covered by windows."""
         found = []
         for axis, (steps, taps) in enumerate(((self.p, self.r), (self.q, self.s))):
             stride, reach = self.stride[axis], (taps - 1) * self.dilation[axis] + 1
@@ -158,7 +162,7 @@ class Window(LayerWorkload):
 
 
 def _several(dim: str, size: int) -> tuple[str, dict[str, int]]:
-    """An index and its size, which are left out where there is only one."""
+    """An index and its size, empty for size 1."""
     return (f"{dim}, ", {dim: size}) if size > 1 else ("", {})
 
 
@@ -180,7 +184,7 @@ class Conv2d(Window):
     c: int = attrs.field(validator=POSITIVE)
     """Channels of the input, of all groups together."""
     groups: int = attrs.field(default=1, validator=POSITIVE)
-    """Parts that channels fall into: an output is a sum over the inputs of its part."""
+    """Groups of channels: an output is a sum over the inputs of its group."""
 
     def __attrs_post_init__(self) -> None:
         if self.k % self.groups or self.c % self.groups:
@@ -207,7 +211,7 @@ class Conv2d(Window):
 
 @attrs.frozen(kw_only=True)
 class Depthwise(Window):
-    """A convolution of every channel with a window of its own: `Z[c, p, q] = P[c, p + r, q + s] * Q[c, r, s]`."""
+    """A convolution with a separate window for every channel: `Z[c, p, q] = P[c, p + r, q + s] * Q[c, r, s]`."""
 
     type_name: ClassVar[str] = "depthwise"
 
@@ -234,13 +238,13 @@ class Linear(LayerWorkload):
     type_name: ClassVar[str] = "linear"
 
     m: int = attrs.field(default=1, validator=POSITIVE)
-    """Rows of a sample, such as the words of a sentence; of each group, where there are several."""
+    """Rows of a sample, such as the words of a sentence; with groups, rows per group."""
     k: int = attrs.field(validator=POSITIVE)
     """Inputs of a row."""
     n: int = attrs.field(validator=POSITIVE)
     """Outputs of a row."""
     groups: int = attrs.field(default=1, validator=POSITIVE)
-    """Layers side by side, such as experts: each has rows and weights of its own."""
+    """Parallel layers, such as experts, each with rows and weights of its own."""
 
     def terms(self) -> tuple[str, dict[str, int]]:
         g, groups = _several("g", self.groups)
@@ -255,17 +259,19 @@ class Linear(LayerWorkload):
 
 @attrs.frozen(kw_only=True)
 class MatMul(LayerWorkload):
-    """Matrix products of two inputs, such as those of attention: `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`."""
+    """Matrix products of two inputs, such as in attention: `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`."""
 
     type_name: ClassVar[str] = "matmul"
     weights: ClassVar[str] = ""
 
     h: int = attrs.field(default=1, validator=POSITIVE)
-    """Independent products, such as heads; left out of the einsum if there is one. Samples of a batch are further ones."""
+    """Independent products, such as heads, multiplied by the samples of a batch; left out of the einsum for a single
+    product.
+    """
     m: int = attrs.field(validator=POSITIVE)
     """Rows of the first operand and of the output."""
     k: int = attrs.field(validator=POSITIVE)
-    """The dimension that is summed."""
+    """The summed dimension."""
     n: int = attrs.field(validator=POSITIVE)
     """Columns of the second operand and of the output."""
 
@@ -283,7 +289,9 @@ class MatMul(LayerWorkload):
 
 
 def _words(given: Shape, expected: Shape) -> None:
-    """Raises ValueError unless both have as many words: an image may be taken as a row, a row as those of many heads."""
+    """Raise ValueError unless both have equally many words: an image may be taken as a row, a row as rows of many
+    heads.
+    """
     if math.prod(given) != math.prod(expected):
         text = " x ".join(map(str, expected))
         raise ValueError(f"expected {math.prod(expected):,} words ({text}), found {math.prod(given):,}")

@@ -1,4 +1,6 @@
-"""Reads `Z[k, p, q] = P[c, 2*p + r, q + s] * Q[k, c, r, s]`. Every ValueError says what was found and expected."""
+"""Parser of `Z[k, p, q] = P[c, 2*p + r, q + s] * Q[k, c, r, s]`. Every ValueError gives the found and the expected
+text.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import attrs
 
 T = TypeVar("T")
 Rank = tuple[tuple[str, int], ...]
-"""The terms of one index: dimension and coefficient."""
+"""The terms of an index: dimension and coefficient."""
 
 _NAME = r"[A-Za-z_]\w*"
 _TOKEN = re.compile(rf"({_NAME}|\d+|\+=|[][=*+,])|\S")
@@ -21,7 +23,7 @@ _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
 
 @attrs.frozen
 class Access:
-    """One tensor of an einsum, with its indices."""
+    """A tensor of an einsum, with its indices."""
 
     name: str
     ranks: tuple[Rank, ...]
@@ -33,7 +35,7 @@ class Access:
 
 @attrs.frozen
 class Einsum:
-    """A product of one to four operands, summed over the dimensions that the output does not have."""
+    """A product of one to four operands, summed over the dimensions absent from the output."""
 
     output: Access
     operands: tuple[Access, ...]
@@ -71,7 +73,7 @@ class Einsum:
 
 
 class _Reader:
-    """Takes one token after the other."""
+    """Token reader."""
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.place = text, _tokens(text), 0
@@ -88,7 +90,7 @@ class _Reader:
         return token
 
     def several(self, read: Callable[[], T], sign: str) -> list[T]:
-        """One or more, with a sign between them."""
+        """One or more items, separated by a sign."""
         found = [read()]
         while self.next == sign:
             self.take(sign)

@@ -1,4 +1,4 @@
-"""What stands between the layers of networks: pooling, additions, concatenations."""
+"""Operations between the layers of networks: pooling, additions, concatenations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Pool(Operation):
     s: int = attrs.field(validator=attrs.validators.ge(1))
     """Columns of the window."""
     stride: tuple[int, int] = attrs.field(default=(1, 1), converter=pair)
-    """One number, or one for rows and one for columns."""
+    """A number, or a number for rows and another for columns."""
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
-    """As a `conv2d` has it."""
+    """As for a `conv2d`."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         given = one_of(inputs)
@@ -57,7 +57,7 @@ class GlobalAverage(Operation):
 
 
 class Wordwise(Operation):
-    """A value for every word of inputs that are of one shape, or broadcast to it."""
+    """A value for every word of inputs of the same shape, or broadcast to a common shape."""
 
     wordwise: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ class Add(Wordwise):
 
 
 class Concat(Operation):
-    """Inputs one behind the other along the first axis, which are the channels of images."""
+    """Inputs concatenated along the first axis, the channels of images."""
 
     type_name: ClassVar[str] = "concat"
     moves: ClassVar[bool] = False
@@ -87,17 +87,19 @@ class Concat(Operation):
 
 
 class Multiply(Wordwise):
-    """The product or quotient of inputs, word by word, as where a gate per channel opens a layer."""
+    """The elementwise product or quotient of inputs, such as a gate per channel."""
 
     type_name: ClassVar[str] = "multiply"
 
 
 @attrs.frozen(kw_only=True)
 class Rowwise(Operation):
-    """A value for every word that depends on all words of its row: it is read once, waits for the row, and is written."""
+    """A value for every word, dependent on all words of the row: the word is read once, waits for the row, and is
+    written.
+    """
 
     axes: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Axes at the end that make a row together."""
+    """Number of last axes that form a row."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return one_of(inputs)
@@ -121,14 +123,15 @@ class Norm(Rowwise):
 
 @attrs.frozen(kw_only=True)
 class Prepend(Operation):
-    """Rows before those of the input: keys that a decoder keeps from earlier words, or the class token of an image. They live
-    in the outermost level, and are read from there unless the output lives there, too."""
+    """Rows before the input's rows: keys of earlier words kept by a decoder, or the class token of an image. The new
+    rows live in the outermost level, and are read from there unless the output lives there, too.
+    """
 
     type_name: ClassVar[str] = "prepend"
     moves: ClassVar[bool] = False
 
     rows: int = attrs.field(validator=attrs.validators.ge(1))
-    """Rows that come first."""
+    """Number of prepended rows."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         rows, columns = as_rows(one_of(inputs))
@@ -137,13 +140,13 @@ class Prepend(Operation):
 
 @attrs.frozen(kw_only=True)
 class Take(Operation):
-    """Some rows of the input, such as that of the class token."""
+    """Some rows of the input, such as the class token."""
 
     type_name: ClassVar[str] = "take"
     moves: ClassVar[bool] = False
 
     rows: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Rows that are left."""
+    """Number of rows taken."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         rows, columns = as_rows(one_of(inputs))
@@ -154,13 +157,14 @@ class Take(Operation):
 
 @attrs.frozen(kw_only=True)
 class Shaped(Operation):
-    """An operation whose spec says the shape of its output."""
+    """An operation with the shape of its output in the spec."""
 
     shape_: tuple[int, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    """Of the output, without the batch."""
+    """Shape of the output, without the batch."""
     factor: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Words of the output in the place of one: copies, as of an image enlarged to the nearest pixel, or words of a
-    `transform` that follow each other, as the states of a recurrent layer."""
+    """Output words per live word: copies, as in an image enlarged to the nearest pixel, or successive words of a
+    `transform`, as the states of a recurrent layer.
+    """
 
     def __attrs_post_init__(self) -> None:
         if (words := math.prod(self.shape_)) % self.factor:
@@ -174,8 +178,9 @@ class Shaped(Operation):
 
 
 class View(Shaped):
-    """Words of the inputs as they are, some or all, in another order: what is split, sliced, transposed or joined. Words that
-    no input has live in the outermost level."""
+    """Some or all words of the inputs, unchanged but in another order: split, sliced, transposed or joined. Words
+    without an input live in the outermost level.
+    """
 
     type_name: ClassVar[str] = "view"
     moves: ClassVar[bool] = False
@@ -188,7 +193,7 @@ class View(Shaped):
 
 
 class Outside(View):
-    """What nothing here makes, such as a further input, or words of an operation that nobody knows."""
+    """Words from outside the network, such as a further input or the output of an unknown operation."""
 
     type_name: ClassVar[str] = "outside"
 
@@ -199,14 +204,16 @@ class Outside(View):
 
 
 class Transform(Shaped):
-    """Words made of those of the inputs: larger images, padded ones, sums along an axis, a choice between two."""
+    """Words computed from the inputs: enlarged or padded images, sums along an axis, a choice between two."""
 
     type_name: ClassVar[str] = "transform"
 
 
 def alike(inputs: Sequence[Shape]) -> Shape:
-    """The shape that all inputs have, or are broadcast to: along an axis of one word, and a row to all rows or pixels. That
-    of rows where an image, which has a row for every pixel, is one of them."""
+    """The common shape of all inputs, by broadcasting: along an axis of one word, or of a row to all rows or pixels.
+
+    An image mixed with rows counts as rows, a row for every pixel.
+    """
     image = any(len(shape) == 3 for shape in inputs)
     shapes = [(*shape, 1, 1) if image and len(shape) == 1 else shape for shape in inputs]
     ranks = max(map(len, shapes), default=0)

@@ -1,4 +1,4 @@
-"""Windows that slide over an image: stride, dilation and padding as specs write them, and the size of the output."""
+"""Windows sliding over an image: stride, dilation and padding in the form of specs, and the size of the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sides = tuple[Pair, Pair] | Literal["same", "valid"]
 
 
 def pair(value: Any, least: int = 1) -> Pair:
-    """One number for both, or one for rows and one for columns."""
+    """A number for both, or a number for rows and another for columns."""
     both = value if isinstance(value, list | tuple) else (value, value)
     if len(both) != 2 or any(isinstance(item, bool) or not isinstance(item, int) or item < least for item in both):
         raise ValueError(f"expected a whole number from {least} on, or two of them, found {value!r}")
@@ -21,7 +21,7 @@ def pair(value: Any, least: int = 1) -> Pair:
 
 
 def sides(value: Any) -> Sides:
-    """A number for all sides, one for rows and one for columns, pairs of them, "same" or "valid"."""
+    """A number for all sides, numbers for rows and columns, pairs of numbers, "same" or "valid"."""
     if value in ("same", "valid"):
         return value
     if isinstance(value, str):
@@ -39,7 +39,7 @@ def one_of(inputs: Sequence[Shape]) -> Shape:
 def windows(given: Shape, window: Pair, stride: Pair, dilation: Pair, padding: Sides) -> Pair:
     """Rows and columns of the output for an image (channels, height, width), or for frames of images.
 
-    "same" keeps the size, divided by the stride and rounded up; a window that does not fit as a whole is left out.
+    "same" keeps the size, divided by the stride and rounded up; an incomplete last window is left out.
     """
     if len(given) not in (3, 4):
         raise ValueError("expected an image: channels x height x width")

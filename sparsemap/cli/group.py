@@ -1,4 +1,4 @@
-"""What all verbs share: the group with the verbs of plugins, error messages without traceback, and `--plugin-dir`."""
+"""Base of all verbs: the group with the verbs of plugins, error messages without traceback, and `--plugin-dir`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 class NumberRange(click.FloatRange):
-    """Numbers between two limits; nan, which no limit holds back, is none of them."""
+    """Numbers between two limits; nan is refused, although no comparison fails."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -45,23 +45,26 @@ _TITLES = {
     "More": "silicon paper plugins new-plugin extra",
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
-"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+"""The verbs of SparseMap in the order of help. All other verbs of SparseMap are below `extra`; verbs of other plugins
+come last.
+"""
 RENAMED = {
     "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
     "import-timeloop": "import",
 }  # fmt: skip
-"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
+"""Verbs of earlier releases, valid for one more release, with the verb to use instead."""
 USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def moved(verb: str) -> str:
-    """What a verb of an earlier release is called now."""
+    """Replacement for a verb of an earlier release."""
     return RENAMED.get(verb, f"extra {verb}")
 
 
 class Verbs(click.Group):
-    """The verbs. Those of a module are imported when one of them is asked for, or to list them all; so are those of
-    plugins, after the built-in ones."""
+    """The verbs. The verbs of a module are imported on use of any, or for a list of all; plugins follow after the
+    built-in modules.
+    """
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()
@@ -69,7 +72,7 @@ class Verbs(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._built_in = set[str]()
-        """Verbs of SparseMap and its plugins, as far as they are loaded."""
+        """Verbs of SparseMap and its plugins, as far as loaded."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
@@ -161,7 +164,7 @@ def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def completing(kind: str) -> Callable[..., list[str]]:
-    """Completes the names of a kind in shells; files are completed by the shell itself."""
+    """Completes the names of a kind in shells; the shell itself completes files."""
 
     def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         return [name for name in loaded(()).names(kind) if name.startswith(incomplete)]

@@ -1,6 +1,6 @@
-"""The keys of specs, read from the classes: types, units, defaults, limits, and what they are for.
+"""Keys of specs, read from the classes: types, units, defaults, limits, and meanings.
 
-`list`, `extra schema` and the reference are three ways to write this.
+`list`, `extra schema` and the reference are three ways to write the keys.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from ..spec.unstructuring import unstructure
 
 HEADER = ("name", "description", "source")
 SUFFIXES = {"_pj_per_bit": "pJ/bit", "_pj": "pJ", "_nm": "nm", "_kib": "KiB", "_bits": "bit"}
-"""Units that names of fields end in."""
+"""Units by suffix of field names."""
 LATER = "(depends on other keys)"
 
 
 @attrs.frozen
 class Key:
-    """A key that a spec may set."""
+    """A key of a spec."""
 
     name: str
     type: Any
     """The type of the field."""
     default: Any
-    """As a spec has it; attrs.NOTHING: required; None: absent."""
+    """Default in spec notation; attrs.NOTHING: required; None: absent."""
     names: Naming | None
-    """Which pieces its texts and tables mean; None where the type says so, or where they mean none."""
+    """Kind of pieces for texts and tables of the key; None if given by the type, or for keys without pieces."""
     unit: str
     doc: str
     limits: Mapping[str, Any]
-    """Words of JSON Schema, such as `minimum`, for the value; for those in a list or table under `items`."""
+    """Limits of the value in words of JSON Schema, such as `minimum`; for the items of a list or table under `items`.
+    """
     as_it_stands: bool
-    """Whether the class takes what the file has, of any type."""
+    """Whether the class takes the value unchanged from the file, of any type."""
 
 
 def keys_of(cls: type) -> dict[str, Key]:
@@ -61,7 +62,7 @@ def keys_of(cls: type) -> dict[str, Key]:
 
 
 def _default(field: attrs.Attribute[Any]) -> Any:
-    """The default in the words of a spec."""
+    """The default in spec notation."""
     default: Any = field.default
     if default is attrs.NOTHING:
         return default
@@ -77,7 +78,7 @@ def _default(field: attrs.Attribute[Any]) -> Any:
 
 
 def _limits(validator: Any) -> Iterator[tuple[str, Any]]:
-    """What the validators of attrs say in the words of JSON Schema; validators of plugins' own say nothing."""
+    """Limits from validators of attrs in words of JSON Schema; other validators give none."""
     kind = type(validator).__name__.strip("_")
     if kind == "AndValidator":
         for each in validator._validators:
@@ -113,7 +114,7 @@ def plain(text: str) -> str:
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """The text below each field of a class and of the classes that it derives from."""
+    """Docstrings of the fields of a class and its base classes, by field."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if attrs.has(base):

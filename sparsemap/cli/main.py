@@ -1,8 +1,8 @@
 """The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
 
-A verb's module is imported when the verb is asked for, whatever needs plugins in the verb that needs it, so that a start
-is quick. Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong
-input, 130 when interrupted.
+For a quick start, the module of a verb is imported on use, and plugins are loaded only by verbs in need of plugins.
+Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 without a valid design, 2 for wrong input, 130 when
+interrupted.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ def search(
 ) -> None:  # fmt: skip
     """Search for the best design of WORKLOAD on HARDWARE.
 
-    Both are names (see `sparsemap list workload`) or TOML files, or WORKLOAD alone is the folder of a project, as
-    `sparsemap import` writes it: its space is searched from its design, and compared with it. Ctrl-C ends the
-    search and keeps the best design so far. With --out the same command resumes a search that was stopped, and ends
-    with the same result. With --prove it ends when nothing can be better by more than a factor; `sparsemap verify
-    DIR/certificate.json` checks that.
+    Both are names (see `sparsemap list workload`) or TOML files. WORKLOAD alone is the folder of a project, as written
+    by `sparsemap import`: the search uses the project's space, starts from the project's design, and compares both
+    designs. Ctrl-C ends the search and keeps the best design so far. With --out the same command resumes a stopped
+    search, and ends with the same result. With --prove the search ends when no design can be better by more than a
+    factor; `sparsemap verify DIR/certificate.json` checks the proof.
     """
     from ..problem.levels import without_capacity
     from ..problem.load import load_problem
@@ -193,6 +193,6 @@ def search(
 
 
 def main() -> None:
-    """The entry point of the `sparsemap` command. Products of matrices are small here: threads for them only wait."""
+    """Entry point of the `sparsemap` command. Matrix products are small here: threads for them would only wait."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     cli.main(prog_name="sparsemap")

@@ -1,4 +1,4 @@
-"""What the command says about networks and studies: their layers, how their cells are run, and how these ended."""
+"""Networks and studies on the command line: listing layers, running cells, and reporting outcomes."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
-    """A network by name or path, the folder that its paths are relative to, and where it stands."""
+    """A network by name or path, the base folder of its paths, and its file."""
     piece = registry.resolve("network", name)
     file = shown(name) if is_path(name) else registry.origin("network", name).file
     return piece, Path(name).parent if is_path(name) else Path("."), file
 
 
 def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any]]:
-    """What `sparsemap list` prints of a network: a line per layer and the totals, as text and as plain data."""
+    """Description of a network for `sparsemap list`: a line per layer and the totals, as text and as plain data."""
     network, base, file = network_of(registry, name)
     nodes = nodes_of(network, registry, base, file)
     rows, searched = [_row(node) for node in nodes], [node for node in nodes if node.loops]
@@ -72,16 +72,21 @@ def _shown(value: Any) -> str:
 
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
-"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, cycles, gaps, time,
-limits."""
+"""Columns of `NetworkResult.groups` left out on narrow terminals: shares of cycles and energy, units, cycles, gaps,
+time, limits.
+"""
 
 
 WIDE_PLAN = (9, 5, 7, 1, 6, 8)
-"""The same of `FusedResult.table`: reasons, cycles, utilisation, where inputs are, times, limits."""
+"""Columns of `FusedResult.table` left out on narrow terminals: reasons, cycles, utilisation, input levels, times,
+limits.
+"""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
-    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other options."""
+    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other
+    options.
+    """
     import attrs
 
     from ..study.cells import NETWORK_FILES
@@ -116,7 +121,9 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
 
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
-    """Why there is no design, by name of what was searched: each reason once; nothing where it is empty, since told."""
+    """Prints the reasons for missing designs, by name of the search: each reason once; an empty reason was already
+    printed.
+    """
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
@@ -152,8 +159,9 @@ def totals_text(result: NetworkResult) -> str:
 
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
-    nothing is kept."""
+    """Live progress of finished cells; failures are printed at once. Ctrl-C ends the program with a note; without a
+    `folder` nothing is kept.
+    """
     from ..searching.result import broken
     from ..study.cells import running
 
@@ -179,7 +187,7 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
 
 
 def known_hardware(names: Iterable[str]) -> str:
-    """Names and lists of names in one list; SparseMapError for one that nobody has, before anything is written."""
+    """Joins names and lists of names in a single list; SparseMapError for an unknown name, before anything is written."""
     from ..pieces.loading import load
 
     registry, found = load(), [name for given in names for name in given.split(",") if name]
@@ -189,7 +197,7 @@ def known_hardware(names: Iterable[str]) -> str:
 
 
 def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
-    """The items, such as the results of a long piece of work, each counted and told once it is there."""
+    """The items, such as results of long computations, with progress counted and printed per item."""
     with bar(quiet, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
@@ -198,7 +206,7 @@ def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quie
 
 
 def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The table of a study of one network on several hardware."""
+    """Table of a study of a network on several hardware."""
     from ..study.cells import labels_of
 
     for name in ("start", "operations", "formats"):
@@ -215,7 +223,7 @@ def one_of_both(cluster: str, jobs: int) -> None:
 
 
 def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
-    """A study by name, path or table, and the folder that its paths are relative to."""
+    """A study by name, path or table, and the base folder of its paths."""
     registry = loaded(plugin_dirs)
     if isinstance(study, dict):
         return registry.build("study", study), Path(".")
@@ -228,7 +236,7 @@ def outcomes_of(
     study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str,
     overwrite: bool,
 ) -> tuple[list[Outcome], str]:  # fmt: skip
-    """Runs a study with progress, unless it has mistakes; what came out, and the folder in which it is."""
+    """Checks and runs a study with progress; returns the outcomes and their folder."""
     from ..study.cells import cells_of, folder_of
     from ..study.study import run_study
     from .check import Check
@@ -252,7 +260,7 @@ def outcomes_of(
 
 
 def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:
-    """How the cells ended and where the tables are; ends with an error if cells failed."""
+    """Prints the state of the cells and the place of the tables; ends with an error for failed cells."""
     from ..study.cells import no_design
 
     without = (one for one in outcomes if one.state in ("done", "kept") and one.numbers.get("edp") is None)

@@ -1,4 +1,4 @@
-"""What the command line prints: reports in colour on a terminal, plain text elsewhere, and live progress on stderr."""
+"""Output of the command line: reports in colour on a terminal, plain text elsewhere, and live progress on stderr."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 100
 NARROWEST = 20
-"""Columns of tables are not wrapped to less."""
+"""Least width of a wrapped column in tables."""
 WIDTHS = (50, 100)
-"""The least and the most; wider reports are hard to read."""
+"""Least and largest width; wider reports are hard to read."""
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
 STYLES = {
@@ -35,18 +35,18 @@ STYLES = {
 
 
 def width() -> int:
-    """Columns that a report may have."""
+    """Columns available to a report."""
     columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
     return min(max(columns, WIDTHS[0]), WIDTHS[1])
 
 
 def terminal() -> int | None:
-    """Columns of the terminal; None in a pipe or a file, where lines may be longer."""
+    """Columns of the terminal; None in a pipe or a file, for lines of any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """A line of words; on a terminal it goes on in further lines, which begin with the indent."""
+    """A line of words; on a terminal wrapped into lines with an indent."""
     room = terminal()
     return text if room is None else textwrap.fill(text, room, subsequent_indent=indent, break_on_hyphens=False)
 
@@ -72,12 +72,12 @@ def show(text: str) -> None:
 
 
 def say(text: str, colour: str | None = None) -> None:
-    """Prints a note to stderr, where it does not mix with results."""
+    """Prints a note to stderr, apart from results."""
     click.secho(readable(text), err=True, fg=colour)
 
 
 def show_result(result: Result, problem: Problem) -> None:
-    """Prints the default report of a result, or a line if no plugin provides it."""
+    """Prints the default report of a result, or a line without a plugin for the report."""
     if problem.registry.has("exporter", REPORT):
         show(problem.registry.get("exporter", REPORT).text(result, problem, width()))
     else:
@@ -89,8 +89,9 @@ def one_line(result: Result) -> str:
 
 
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
-    """Rows as aligned columns. On a terminal the widest cells are wrapped, and where that is not enough columns with the
-    indices `less` are left out, the first ones first; elsewhere a row is a line."""
+    """Rows as aligned columns. On a terminal the widest cells are wrapped; if still too wide, columns with the indices
+    `less` are left out, the first in the list first. Elsewhere a row is a line.
+    """
     kept, room = list(range(len(rows[0]) if rows else 0)), terminal()
     least = [min(max(map(len, column)), NARROWEST) for column in zip(*rows, strict=True)]
     for index in less:
@@ -106,8 +107,9 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
 
 
 def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:
-    """Designs evaluated, best score and share of valid ones, live: gives what is called with a `Snapshot`; None if stderr is
-    no terminal."""
+    """Live display of designs evaluated, best score and share of valid designs: a function to call with a `Snapshot`;
+    None without a terminal on stderr.
+    """
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from .progress import search_bar

@@ -1,4 +1,4 @@
-"""Verbs about pieces and the plugins they come from: list, describe, check, plugins."""
+"""Verbs about pieces and their plugins: list, describe, check, plugins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def answer(table: Any, lines: Iterable[str]) -> None:
-    """Prints what `--json` asked for, or else a report."""
+    """Prints a table as JSON, or a report without a table."""
     if table is None:
         from .output import show
 
@@ -36,8 +36,8 @@ def answer(table: Any, lines: Iterable[str]) -> None:
 def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """List kinds, pieces of KIND, or fields of NAME.
 
-    KIND is one such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: its fields with
-    their units and meanings, and where it comes from; of a network its layers.
+    KIND is a kind such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: prints the
+    fields with units and meanings, and the origin; for a network the layers.
     """
     from . import output as cli_output
     from .keys import first_sentence
@@ -65,12 +65,12 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...], as_j
 
 
 def _singular(kind: str, registry: Registry) -> str:
-    """`workloads` is taken for `workload`."""
+    """Accepts plurals: `workload` for `workloads`."""
     return kind[:-1] if kind.endswith("s") and kind[:-1] in registry.kinds() else kind
 
 
 def _one_line_about(registry: Registry, kind: str, name: str) -> str:
-    """The description of a piece, or the first line of its class's."""
+    """The description of a piece, or the first line of its class."""
     from .keys import first_sentence
 
     table = registry.spec(kind, name)
@@ -110,8 +110,9 @@ def _describe(kind: str, name: str, registry: Registry, as_json: bool) -> None:
 def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them, or that of a plugin, whose formats in Python are tried too; files that are checked
+    FILE may be a folder of spec files, or the folder of a plugin: formats in Python are then tested too. Files checked
     together may name each other's pieces.
+
     All mistakes are reported at once.
     """
     from .check import check_classes, check_files
@@ -133,17 +134,17 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
 
 
 PACKAGE = "pyproject.toml"
-"""What a folder of a package has, which is no spec."""
+"""A file of package folders, not a spec."""
 
 
 def _has_types(folder: Path) -> bool:
-    """Whether a folder is that of a package, or has Python files with hooks."""
+    """Whether a folder is a package, or has Python files with hooks."""
     modules = [*folder.glob("__init__.py"), *folder.glob("*/__init__.py")]
     return (folder / PACKAGE).is_file() or any(b"register_" in file.read_bytes() for file in modules)
 
 
 def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:
-    """The files given, and the TOML files in folders given; packages need none."""
+    """The files, and the TOML files below the folders; packages may have none."""
     found: list[str] = []
     for text in given:
         below = [text]
@@ -159,7 +160,7 @@ def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:
 @plugin_dirs
 @json_option
 def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """List the plugins and the hooks that they use."""
+    """List the plugins with their hooks."""
     from . import output as cli_output
 
     found: list[dict[str, Any]] = [
@@ -182,8 +183,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of spec files of KIND.
 
-    Editors complete and check a spec that has the line `#:schema PATH` on top. A schema knows the names of the plugins
-    that are loaded.
+    Editors complete and check a spec with the line `#:schema PATH` on top. A schema knows the names of the loaded
+    plugins.
     """
     from . import reference
     from . import schema as schemas

@@ -49,7 +49,7 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 
 
 def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple[str, ...]]:
-    """A design file as the result of a search that found it, its problem, and the reasons why it is not valid."""
+    """A design file as a search result, its problem, and the reasons against its validity."""
     from ..problem import design_file
     from ..searching.given import load_design
 
@@ -59,8 +59,9 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
-    """A design file as the result of a search that found it, in one of its scenarios if that is named; `SearchError` if
-    there is no such scenario, or if the design is not valid."""
+    """A valid design file as a search result, or the design in the named scenario; `SearchError` for an unknown
+    scenario or an invalid design.
+    """
     from ..searching.result import result_of
 
     result, problem, reasons = design_result(path, registry)
@@ -79,7 +80,9 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """The design that a path names, by no name; by step of a plan, layer or cell those below any other folder."""
+    """Paths of designs: for a design itself, under the empty name; for another folder, the designs below by step of a
+    plan, layer or cell.
+    """
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 
@@ -98,7 +101,7 @@ def designs_in(path: str) -> dict[str, str]:
 
 
 class Reports(click.Group):
-    """`show space`, and every report that a plugin brings, under its name."""
+    """`show space`, and every report of a plugin, under its name."""
 
     about: Mapping[str, str] = {}
 
@@ -111,7 +114,7 @@ class Reports(click.Group):
         return [*self.commands, *self.about]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """A design instead of a report is evaluated."""
+        """Evaluates a design given in place of a report."""
         if (args and args[0].endswith(".toml")) or os.path.exists(args[0]):
             return evaluate.name, evaluate, args
         return super().resolve_command(ctx, args)
@@ -124,13 +127,13 @@ class Reports(click.Group):
 def show() -> None:
     """Show costs or a report of a design, or a space.
 
-    `sparsemap show DESIGN` evaluates a design, a TOML file or the folder of a search; `sparsemap show loop-nest
-    DESIGN` prints one of the reports below.
+    `sparsemap show DESIGN` evaluates a design, a TOML file or the folder of a search; `sparsemap show loop-nest DESIGN`
+    prints a report from the list below.
     """
 
 
 def report_verb(name: str, about: str) -> click.Command:
-    """The verb that shows a report; which reports there are is known when it runs, with the plugins given."""
+    """The verb for a report; the name is resolved on running, with the plugins of the call."""
 
     @click.command(name, help=f"Show the report {name} of DESIGN, a TOML file.", short_help=about)
     @design_argument
@@ -166,7 +169,7 @@ def report_verb(name: str, about: str) -> click.Command:
 def space(
     workload: str, hardware: str, space: str | None, genes: bool, plugin_dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show the genes that a search sets: mapping levels, segments, ranges."""
+    """Show the genes of a search: mapping levels, segments, ranges."""
     from ..problem.load import load_problem
     from . import output as cli_output
     from .space import space_lines, space_table
@@ -204,7 +207,7 @@ def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -
 
 
 def nothing_valid(result: Result, problem: Problem) -> str:
-    """Why there is no design: what the nearest one lacks, and the reasons of all."""
+    """Reasons for a missing design: missing resources of the nearest design, and the reasons against all designs."""
     lines = [f"{result.workload} on {result.hardware}: none of {result.proposed:,} designs is valid"]
     if result.given_up:
         lines.append(result.given_up)

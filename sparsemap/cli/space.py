@@ -1,4 +1,4 @@
-"""What the command says about a design space: its mapping levels, segments and genes."""
+"""Descriptions of a design space on the command line: mapping levels, segments and genes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fitting import fitted
 
 
 def space_table(problem: Problem) -> dict[str, Any]:
-    """The same as plain data, with the range of every gene."""
+    """Plain data of a space, with the range of every gene."""
     segments = {}
     for name, segment in problem.space.segments.items():
         genes = problem.space.segment_genes[name]
@@ -23,7 +23,7 @@ def space_table(problem: Problem) -> dict[str, Any]:
 
 
 def space_lines(problem: Problem, width: int) -> list[str]:
-    """Mapping levels, then a line per segment: name, number of genes, range, what they are; and the total."""
+    """Mapping levels, then a line per segment: name, number of genes, range, meaning; and the total."""
     found = problem.space
     by_storage = grouped(problem.mapping_levels, lambda level: level.storage).values()
     rows = []

@@ -1,5 +1,6 @@
-"""The verbs about many searches: run the cells of a study or the layers of a network, and compare searchers; and what other
-verbs ask of these and of the page about results."""
+"""Verbs about many searches: run the cells of a study or the layers of a network, and compare searchers. Also helpers
+for other verbs with runs or the page about results.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """What the verbs have in common; they hand on what they do not use to `networks.outcomes_of`."""
+    """Common options of the verbs; unused options are passed on to `networks.outcomes_of`."""
     for option in (
         click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
         click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
@@ -49,7 +50,7 @@ OF_NETWORKS = (
     "objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start", "fuse", "operations",
     "formats",
 )  # fmt: skip
-"""Options of `run` that a study says itself."""
+"""Options of `run` for networks; a study sets these itself."""
 
 
 @click.command()
@@ -89,13 +90,13 @@ OF_NETWORKS = (
 def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     """Run a STUDY, or search the layers of a network.
 
-    A study is a TOML file or a name; a network needs --hardware. A cell is a workload or a network on a hardware
-    with a searcher and a seed. To search one network, STUDY names it (`sparsemap list network`) or its file;
-    equal layers are searched once. On several hardware it is a study with --out, and each is searched in the
-    space that it names.
+    A study is a TOML file or a name; a network needs --hardware. A cell is a workload or a network on a hardware with a
+    searcher and a seed. To search a network, STUDY is the network's name (`sparsemap list network`) or file; equal
+    layers are searched once. Several hardware make a study with --out, each searched in the space named by the
+    hardware.
 
-    A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the
-    study changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
+    An interrupted or killed run goes on where it stopped: finished cells are not run again unless the study changes
+    them; a network needs --out for that. Results do not depend on --jobs or --cluster.
     """
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
@@ -164,15 +165,13 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare two results, or the variants of a study.
 
-    Two designs, A and B: what differs between them and what each difference costs, alone and in turn until A is
-    B. Two folders of networks: which is better, by how much, and which layers decide; two studies: cell by cell.
+    Two designs, A and B: prints the differences and the cost of each, alone and in turn until A is B. Two folders of
+    networks: prints the better, the ratio, and the decisive layers; two studies: cell by cell.
 
-    A study is run first.
-
-    Prints what every variant costs, its ratio to that of the reference (by default the default searcher, or the
-    variant that adds nothing, or else the study's first one) in cells that are alike in all else, seeds too, the
-    geometric means of the ratios with intervals of 95 %, and which formats and mechanisms the designs use. A
-    study that was stopped is resumed; one that was run before is only compared.
+    A study is run first. Prints the cost of every variant and its ratio to the reference (by default the default
+    searcher, or the variant without additions, or else the study's first) in cells alike in all else, seeds too, the
+    geometric means of the ratios with intervals of 95 %, and the formats and mechanisms of the designs. A stopped study
+    is resumed; a finished study is only compared.
     """
     from ..study import cells, comparison
     from . import output as cli_output
@@ -213,7 +212,7 @@ def compare(
 
 
 def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """Two results, by the verb `defaults.DIFFERENCES` of a plugin."""
+    """Compares two results, by the verb `defaults.DIFFERENCES` of a plugin."""
     ctx = click.get_current_context()
     used = [x for x in ctx.params if ctx.get_parameter_source(x) is not click.core.ParameterSource.DEFAULT]
     if idle := [x for x in used if x not in ("study", "other", "plugin_dirs", "as_json")]:
@@ -226,7 +225,7 @@ def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """Has plugins write what they add to a result, such as the figure of a front; their errors become notes."""
+    """Lets plugins write additions to a result, such as the figure of a front; their errors become notes."""
     from ..pieces.boundary import guarded
     from . import output as cli_output
 
@@ -243,8 +242,9 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 
 def write_command(folder: str | Path) -> None:
-    """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
-    relative to the working directory."""
+    """Writes the command into the folder of its results, if any, for the page about the results; paths of files are
+    relative to the working directory.
+    """
     from ..writing import write_text
 
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
@@ -254,7 +254,7 @@ def write_command(folder: str | Path) -> None:
 
 
 def say_place(result: Result, out: str | None) -> None:
-    """Says that a partial result has not taken the place of a complete one."""
+    """Notes that a partial result has not replaced a complete result."""
     if out and (place := result.place(out)) != Path(out):
         from . import output as cli_output
 
@@ -263,17 +263,19 @@ def say_place(result: Result, out: str | None) -> None:
 
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
-    """Whether `--report` can be done; what is missing is told before the search. The verb without results checks that."""
+    """Whether `--report` is possible, checked before the search by calling the verb without results; reports anything
+    missing.
+    """
     return _page((), plugin_dirs, "no report will be written")
 
 
 def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
-    """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
+    """Writes the page of `--report` by the verb `defaults.PAGE` of a plugin. Errors are printed and lose no result."""
     _page((Path(folder),), plugin_dirs, "no report was written")
 
 
 def run_options(verb: Any) -> Any:
-    """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
+    """Options for verbs with a network as output: `hardware` to run the network on (`run_written`), and `designs`."""
 
     def chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
         from .networks import known_hardware
@@ -287,7 +289,7 @@ def run_options(verb: Any) -> Any:
 
 
 def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
-    """What `--run` asks for: the verb `run` with a report, into a folder."""
+    """Runs a written network for `--run`: the verb `run` with a report, into a folder."""
     ctx = click.get_current_context()
     root = ctx.find_root().command
     assert isinstance(root, click.Group)

@@ -1,4 +1,4 @@
-"""Verbs that lead to others, `extra` and `import`, and `init`."""
+"""Verbs for access to other verbs, `extra` and `import`, and `init`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .help_texts import names_with_texts
 
 
 class Extra(click.Group):
-    """The verbs below `extra`, which the command has without a place in `GROUPS`."""
+    """Group of the verbs below `extra`, all built-in verbs outside `GROUPS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         root: Any = ctx.find_root().command
@@ -32,10 +32,10 @@ def extra() -> None:
 
 
 class Importer(click.Command):
-    """A verb that reads files of other programs; `sparsemap import` takes the first that `reads` a file."""
+    """A verb for files of other programs; `sparsemap import` takes the first verb to accept a file by `reads`."""
 
     def __init__(self, *args: Any, reads: Callable[[Path], bool], files: str, **kwargs: Any) -> None:
-        """`files`: which these are, as help says it."""
+        """`files`: the kind of files, in words for help."""
         super().__init__(*args, **kwargs)
         self.reads, self.files = reads, files
 
@@ -46,7 +46,7 @@ class Importer(click.Command):
 def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Read an ONNX model or a Timeloop project.
 
-    The kind of file decides what is written; `sparsemap import FILE --help` shows the options of its kind.
+    The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind.
     """
     root: Any = ctx.find_root().command
     known = [verb for verb in root.every(ctx) if isinstance(verb, Importer)]
@@ -70,8 +70,8 @@ def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
 def init(folder: Path, workload: str, hardware: str) -> None:
     """Write a workload and a hardware to start from.
 
-    FOLDER gets workload.toml and hardware.toml. Both are copies of pieces that `sparsemap list workload` and
-    `sparsemap list hardware` name, with their comments.
+    FOLDER gets workload.toml and hardware.toml. Both are copies of pieces from `sparsemap list workload` and `sparsemap
+    list hardware`, with their comments.
     """
     from ..pieces.registry import is_path
     from ..writing import write_texts

@@ -1,8 +1,9 @@
-"""Inner loops: typed scalar Python, one text that CPython runs as it stands and that the build compiles with Cython.
+"""Inner loops: typed scalar Python, a single text for CPython to run unchanged and for the build to compile with
+Cython.
 
-The modules of a folder named `inner` form one unit (`merging.py` merges them, `setup.py` compiles the result). `room`
-chooses between the unit and the modules; both give the same numbers to the last bit. `SPARSEMAP_COMPILED=0` in the
-environment chooses the modules, for a debugger, a coverage run or a machine without a compiler.
+The modules of a folder named `inner` form a unit (`merging.py` merges the modules, `setup.py` compiles the result).
+`room` chooses between the unit and the modules; both give the same numbers to the last bit. `SPARSEMAP_COMPILED=0` in
+the environment chooses the modules, for a debugger, a coverage run or a machine without a compiler.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ..errors import Mistake, PluginError
 LOG = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 SHARED = [HERE / f"{name}.py" for name in ("count_programs", "fiber_codes", "run_tokens", "numbers")]
-"""The modules whose functions other units may have, each before those it imports."""
+"""Modules with functions for other units, each before its imports."""
 
 
 def room(package: str) -> Any:
-    """The public functions of all modules of a folder `inner`; PluginError if its unit was compiled from other sources."""
+    """Public functions of all modules of a folder `inner`; PluginError for a unit compiled from other sources."""
     folder = Path(str(import_module(package).__file__)).parent
     if os.environ.get("SPARSEMAP_COMPILED", "1") != "0":
         try:
@@ -45,21 +46,21 @@ def room(package: str) -> Any:
 
 @cache
 def _explain() -> None:
-    """Once in a process."""
+    """Warns once per process about slow inner loops."""
     LOG.warning(
         "inner loops run as plain Python, some twenty times slower: get a C compiler, then install SparseMap again"
     )
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The modules of a folder by name; of this one, those that all share."""
+    """Modules of a folder by name; for this folder, the shared modules."""
     if folder == HERE:
         return SHARED
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
 def shared_by(folder: Path) -> list[Path]:
-    """Modules of this folder that those of another one use, each after those it imports; all have `numbers.py`."""
+    """Shared modules used by the modules of another folder, each after its imports; always includes `numbers.py`."""
     if folder == HERE:
         return []
     texts, found = "".join(path.read_text("utf-8") for path in parts_of(folder)), list[Path]()
@@ -71,7 +72,7 @@ def shared_by(folder: Path) -> list[Path]:
 
 
 def state(folder: Path) -> str:
-    """The checksum of all that a unit of this folder is made from."""
+    """Checksum of all sources of a unit of this folder."""
     own = (HERE / name for name in ("merging.py", "primitives.py", "types.py"))
     texts = [*parts_of(folder), *shared_by(folder), *own]
     return f"{zlib.crc32(b''.join(path.read_bytes() for path in texts)):08x}"

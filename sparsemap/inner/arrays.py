@@ -24,7 +24,7 @@ def logs(x: Array) -> Array:
 
 
 def powers(x: Array | float, y: Array | float) -> Array:
-    """x^y of x from 0 on; both are broadcast."""
+    """x^y for x from 0 on; both are broadcast."""
     x, y = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
     found = np.empty(x.shape)
     UNIT.powers(np.ascontiguousarray(x).reshape(-1), np.ascontiguousarray(y).reshape(-1), found.reshape(-1))
@@ -32,19 +32,19 @@ def powers(x: Array | float, y: Array | float) -> Array:
 
 
 def dot(x: Array, y: Array) -> float:
-    """The sum of the products of two arrays (n,), in their order."""
+    """Sum of the products of two arrays (n,), in their order."""
     found: float = UNIT.dot(*(np.ascontiguousarray(part, dtype=np.float64) for part in (x, y)))
     return found
 
 
 def power(x: float, y: float) -> float:
-    """x^y of one number from 0 on."""
+    """x^y of a single number from 0 on."""
     found: float = UNIT.one_power(x, y)
     return found
 
 
 def exp(x: float) -> float:
-    """e^x of one number, as are the functions below."""
+    """e^x of a single number; the functions below also take a single number."""
     return _one(UNIT.exps, x)
 
 

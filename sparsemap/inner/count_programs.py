@@ -1,4 +1,4 @@
-"""Counts by programs: steps of an operation and what it takes, for a stack of rows of points (`fiber_codes.py`)."""
+"""Counts by programs: steps of an operation and its operand, for a stack of rows of points (`fiber_codes.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVER = 6
 ROUND_UP = 7
 ROUND_DOWN = 8
 LESSER = 9
-"""Operations: take a quantity or a number, combine the last two, round the last; 0: the end, 10: the greater one."""
+"""Operations: push a quantity or a number, combine the top two, round the top; 0: the end, 10: the greater."""
 OF_FIBERS = 0
 OF_LENGTH = 1
 OF_OCCUPIED = 2
@@ -29,7 +29,7 @@ def run_program(
     codes: Reals2, c: Whole, start: Whole, told: Reals2, row: Whole, slots: Real, length: Real, longest: Real, x: Reals2,
     count: Whole, out: Whole,
 ) -> None:  # fmt: skip
-    """Row `out` of points by a program: numbers of operations and what they take, for a stack."""
+    """Computes row `out` of points by a program: pairs of an operation and its operand, on a stack."""
     top = STACK - 1
     for step in range(PROGRAM_STEPS):
         kind = whole(codes[c, start + 2 * step])
@@ -61,7 +61,7 @@ def run_program(
 
 
 def quantity(which: Real, told: Reals2, row: Whole, slots: Real, length: Real, longest: Real) -> Real:
-    """What a program knows besides fibers and occupied positions."""
+    """A quantity of a program other than fibers and occupied positions."""
     if which == OF_LENGTH:
         return length
     if which == OF_NAMES:
@@ -72,7 +72,7 @@ def quantity(which: Real, told: Reals2, row: Whole, slots: Real, length: Real, l
 
 
 def combine(kind: Whole, x: Reals2, at: Whole, count: Whole) -> None:
-    """An operation of two numbers: that at a place of the stack, and the next one."""
+    """Combines two rows of the stack, at `at` and above, into row `at`."""
     if kind == PLUS:
         for i in range(count):
             x[at, i] = x[at, i] + x[at + 1, i]

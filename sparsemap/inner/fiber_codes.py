@@ -1,8 +1,9 @@
-"""Expected bits of fibers whose positions are listed (docs/model.md, section 6.2).
+"""Expected bits of fibers coded by lists of positions (docs/model.md, section 6.2).
 
-A fiber says which positions it has by a list: nothing, a bit for each, the place of each, or the run before each; with
-groups, one list has the groups and one the positions of each. `codec.py` of a format writes what these sums expect.
-Quantities are those of N points: (ROWS, N) with a row for each; what is the same at all points comes by itself.
+A fiber lists its positions as nothing, a bit for each, a coordinate for each, or a run before each. With groups, a
+first list has the groups and a second list the positions of each group. `codec.py` of a format writes the expected bits
+of these sums. Quantities are per point, for N points: (ROWS, N) with a row for each; quantities common to all points
+are separate arguments.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ __all__ = [
 MASK = 1
 COORDINATES = 2
 RUNS = 3
-"""Kinds of lists; 0: all positions are there."""
+"""Kinds of lists; 0: all positions are stored."""
 MARKER = 1
 SAME = 2
 EVEN = 3
 COUNT = 4
-"""What a list writes to tell where a fiber ends: an entry, one count for all fibers, a count unless groups are equally full,
-a count, or (5) one in the rank above; 0: nothing."""
+"""Marks of the end of a fiber: an entry of the list, one count for all fibers, a count unless groups are equally full,
+a count, or (5) a count in the rank above; 0: no mark.
+"""
 
 GROUPED = 0
 UPPER = 1
@@ -43,9 +45,11 @@ COUNTED = 11
 PROGRAMS = 12
 PROGRAM_STEPS = 16
 CODE = PROGRAMS + 4 * PROGRAM_STEPS
-"""Numbers of a code: whether it has groups, their list, its end, and whether each fiber has a group; the list in a fiber
-or group with the same; whether others tell its end; flags of the format; whether entries have the bits of the shortest
-runs; whether it counts by two programs, which follow."""
+"""Numbers of a code. With groups: a flag, the kind of their list, its end, and whether every fiber has a non-empty
+group. The same for the list of positions in a fiber or group. Then: whether ends are known from outside; flags of the
+format; whether the entry width is chosen for the shortest runs; whether two programs, stored behind, count metadata and
+payload.
+"""
 
 UPPER_WIDTH = 0
 UPPER_BITS = 1
@@ -57,10 +61,11 @@ COUNT_BITS = 6
 OFFSET_BITS = 7
 WIDTHS = 8
 TOLD = WIDTHS + 6
-"""What a fiber of some length tells a code: bits of an entry of the list of groups (-1: those of the shortest runs), of
-its count, and to name a group; groups; positions of one, bits to name one; bits of the count; those to name a place in
-the tile below; bits of an entry, where runs are shortest with 1, 2, 4, 8, 16 or 32 bits. Of a counted format `WIDTHS` and
-`COUNT_BITS` are the bits of a unit of metadata and payload."""
+"""Numbers for a code from a fiber of some length. For the list of groups: bits of an entry (-1: width for the shortest
+runs), bits of the count, bits to name a group. Then: number of groups; positions of a group, bits to name a position;
+bits of the count; bits to name a place in the tile below; bits of an entry, for shortest runs with 1, 2, 4, 8, 16 or 32
+bits. For a counted format `WIDTHS` and `COUNT_BITS` are the bits of a unit of metadata and payload.
+"""
 
 FIBERS_AT = 0
 OCCUPIED_AT = 1
@@ -75,13 +80,14 @@ THERE_AT = 9
 SOME_AT = 10
 STACK = 11
 ROWS = STACK + PROGRAM_STEPS
-"""Rows of points: fibers that are there, positions with something of one, groups with something of one, the chance of the
-point; bits or units of metadata, of payload, and offsets; whether groups are equally full; entries, lists and groups that
-are there; and the stack of a program."""
+"""Rows of points: stored fibers, non-empty positions per fiber, non-empty groups per fiber, the probability of the
+point; bits or units of metadata, of payload, and offsets; whether groups are equally full; entries, lists and groups
+stored; and the stack of a program.
+"""
 
 
 def header(end: Real, fibers: Real, width: Real, count_bits: Real, even: Real) -> Real:
-    """Bits of what tells the ends of fibers."""
+    """Bits of the marks for the ends of fibers."""
     if end == MARKER:
         return fibers * width
     if end == SAME:
@@ -94,7 +100,7 @@ def header(end: Real, fibers: Real, width: Real, count_bits: Real, even: Real) -
 def readable(
     kind: Real, end: Real, filled: Real, length: Real, width: Real, count_bits: Real, even: Real
 ) -> Whole:  # fmt: skip
-    """Whether the fields of a list tell all that a fiber of this length may hold."""
+    """Whether the fields of a list are wide enough for every fiber of this length."""
     if end >= SAME and not (end == EVEN and even != 0.0) and not power_of_two(count_bits) > length - filled:
         return 0
     if kind == COORDINATES:
@@ -103,7 +109,7 @@ def readable(
 
 
 def power_of_two(bits: Real) -> Real:
-    """2^bits of bits from 0 on."""
+    """2^bits for bits from 0 on."""
     return two_to(min(bits, 1023.0))
 
 
@@ -111,7 +117,7 @@ def list_bits(
     kind: Real, end: Real, ended: Real, slots: Real, length: Real, width: Real, count_bits: Real, x: Reals2,
     fibers: Whole, entries: Whole, first: Whole, stop: Whole,
 ) -> None:  # fmt: skip
-    """Adds the bits of the lists of all fibers, in rows `fibers` and `entries` of some points."""
+    """Adds the bits of the lists of all fibers, from rows `fibers` and `entries` of the points `first` to `stop`."""
     if kind == MASK:
         for i in range(first, stop):
             x[BITS_AT, i] += x[fibers, i] * length * width
@@ -132,7 +138,7 @@ def code_bits(
     codes: Reals2, c: Whole, told: Reals2, row: Whole, slots: Real, length: Real, longest: Real, width: Real, x: Reals2,
     count: Whole,
 ) -> None:  # fmt: skip
-    """Bits of metadata by code c of `slots` fibers (of `count` points), with entries of so many bits."""
+    """Bits of metadata by code c for `slots` fibers, at `count` points, with entries of `width` bits."""
     groups = told[row, GROUPS_OF]
     inner = told[row, INNER]
     for i in range(count):
@@ -184,14 +190,14 @@ def upper_bits(codes: Reals2, c: Whole, told: Reals2, row: Whole, slots: Real, x
 
 
 def entry_width(codes: Reals2, c: Whole, told: Reals2, row: Whole, usual: Real) -> Real:
-    """Bits of an entry of a list in a tensor that is so full."""
+    """Bits of an entry of a list in a tensor with fill `usual`."""
     if codes[c, CHOOSES] == 0.0:
         return told[row, WIDTHS]
     return told[row, WIDTHS + best_width(told[row, INNER], usual, told[row, NAMES])]
 
 
 def code_readable(codes: Reals2, c: Whole, told: Reals2, row: Whole, width: Real, even: Real) -> Whole:
-    """Whether what code c writes can be read again."""
+    """Whether a decoder can read the output of code c."""
     if codes[c, GROUPED] != 0.0:
         upper = max(told[row, UPPER_WIDTH], 1.0 if told[row, UPPER_WIDTH] < 0.0 else 0.0)
         if not readable(
@@ -205,8 +211,9 @@ def code_readable(codes: Reals2, c: Whole, told: Reals2, row: Whole, width: Real
 
 
 def code_bits_of_each(codes: Reals2, told: Reals2, fibers: Reals2, x: Reals2, out: Reals2) -> None:
-    """Bits, and whether they can be read, (2, N), of fibers (7, N) of all lengths by the code in row 0: `fibers`, `occupied`,
-    `groups`, `slots`, `length`, `longest` and `usual` of `Fiber`; `told` (N, TOLD), x (ROWS, 1)."""
+    """Bits and readability, (2, N), of N fibers of all lengths by the code in row 0. `fibers` (7, N) holds `fibers`,
+    `occupied`, `groups`, `slots`, `length`, `longest` and `usual` of `Fiber`; `told` (N, TOLD), x (ROWS, 1).
+    """
     for i in range(fibers.shape[1]):
         x[FIBERS_AT, 0] = fibers[0, i]
         x[OCCUPIED_AT, 0] = fibers[1, i]

@@ -1,9 +1,9 @@
-"""One unit from the modules of a folder `inner`, in the language of Cython.
+"""A unit in the language of Cython from the modules of a folder `inner`.
 
-A module of the subset holds a docstring, imports from `sparsemap.inner` or of its neighbours, constants, records and
-functions. A record is a class of annotated fields. Names in `__all__` are open to Python, other functions are
-inlined. Annotations become Cython's types (`types.py`), array arguments that no function writes into are constant, and
-constants become their values. A text beyond the subset is a MergeError that names file and line.
+A module of the subset holds a docstring, imports from `sparsemap.inner` or from neighbours, constants, records and
+functions. A record is a class of annotated fields. Names in `__all__` are open to Python, other functions are inlined.
+Annotations become Cython's types (`types.py`), array arguments without writes are constant, and constants become their
+values. A text beyond the subset is a MergeError with file and line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MergeError(Exception):
 
 
 def in_order(parts: list[Path]) -> list[str]:
-    """Names of modules, each after those it imports."""
+    """Names of modules, each after its imports."""
     known, found = {part.stem: part for part in parts}, list[str]()
 
     def visit(name: str) -> None:
@@ -86,7 +86,7 @@ def _record(name: str, fields: Mapping[str, str]) -> str:
 
 
 def _written(nodes: list[ast.stmt]) -> set[tuple[str, int]]:
-    """Functions, and places of the arrays among their arguments that they or functions they call write into."""
+    """Functions, each with the place of an array argument written by the function or its callees."""
     found, passed = set[tuple[str, int]](), list[tuple[tuple[str, int], tuple[str, int]]]()
     for function in (node for node in nodes if isinstance(node, ast.FunctionDef)):
         own = {argument.arg: place for place, argument in enumerate(function.args.args)}
@@ -109,15 +109,15 @@ class _Names:
 
     def __init__(self) -> None:
         self.returns = dict(primitives.RETURNS)
-        """What functions return."""
+        """Return types of functions."""
         self.values = dict[str, ast.expr]()
-        """Constants."""
+        """Constants by name."""
         self.records = dict[str, dict[str, str]]()
         """Records, with the types of their fields."""
 
 
 class _Part(ast.NodeTransformer):
-    """The functions of one module."""
+    """The functions of a module."""
 
     def __init__(self, path: Path, open_to_python: bool, names: _Names, written: set[tuple[str, int]]) -> None:
         self.path, self.body, self.written, self.names = path, list[ast.stmt](), written, list[str]()
@@ -130,7 +130,7 @@ class _Part(ast.NodeTransformer):
         self.constants = {
             name: self.visit(self.values[name]) for name in self.names if name in self.values.keys() & self.doors
         }
-        """Those that can be read from Python."""
+        """Constants readable from Python."""
         self.body = [self.visit(node) for node in self.body]
 
     def _take(self, node: ast.stmt) -> None:
@@ -157,7 +157,7 @@ class _Part(ast.NodeTransformer):
                 self.fail(node, "is neither a function, a record, a constant nor an import of other inner loops")
 
     def _fields(self, node: ast.stmt) -> list[tuple[str, str]]:
-        """The field that a line of a record has, if it has one."""
+        """The field on a line of a record, if any."""
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=None):
                 self._type(ast.unparse(annotation), node)
@@ -198,7 +198,7 @@ class _Part(ast.NodeTransformer):
         return _expression(types.COMPILED[name])
 
     def _learn(self, node: ast.AST) -> None:
-        """Local names of a statement, with the kind of what they hold."""
+        """Notes the local names of a statement, with the kind of their values."""
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._hold(name, self.kind(value), node)
@@ -220,7 +220,7 @@ class _Part(ast.NodeTransformer):
             self.fail(node, f"makes '{name}' a {kind}, which is a {known} before")
 
     def kind(self, node: ast.expr) -> str:
-        """Whole, Real or Pair."""
+        """Kind of an expression: Whole, Real or Pair."""
         match node:
             case ast.Constant(value=value):
                 return "Real" if isinstance(value, float) else "Whole"

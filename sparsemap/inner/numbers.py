@@ -1,8 +1,9 @@
 """Exponentials, logarithms and powers, the same to the last bit on every processor.
 
-NumPy and the C library choose other variants for other processors. These follow published methods: reduction to small
-arguments and minimax polynomials as in FDLIBM (Sun Microsystems, 1993), products without error after Dekker (1971).
-Errors are below one unit in the last place, below two for powers, below four for log1p and expm1; of log2 below 1e-16.
+NumPy and the C library choose other variants for other processors. These functions follow published methods: reduction
+to small arguments and minimax polynomials as in FDLIBM (Sun Microsystems, 1993), products without error after Dekker
+(1971). Errors are below one unit in the last place, below two for powers, below four for log1p and expm1; of log2 below
+1e-16.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ __all__ = ["dot", "exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_pow
 
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
-"""The logarithm of 2; the high part has zeros at its end, so that its products with exponents are exact."""
+"""The logarithm of 2 in two parts; the high part has trailing zero bits, so products with exponents are exact."""
 ROOT_HALF = 0.70710678118654752440
 
 
@@ -47,7 +48,7 @@ def reduced_exp(high: Real, low: Real, k: Real) -> Real:
 
 
 def decay(x: Real) -> Real:
-    """e^-x of x from 0 to 700, and of 700 beyond: a loop of it has no branches."""
+    """e^-x for x from 0 to 700, and e^-700 beyond: a loop of this function has no branches."""
     x = -x if x < 700.0 else -700.0
     k = floor(x / (LN2_HIGH + LN2_LOW) + 0.5)
     return reduced_exp(x, 0.0, k) * two_to(k)
@@ -87,7 +88,7 @@ def exp2(x: Real) -> Real:
 
 
 def log1p(x: Real) -> Real:
-    """log(1 + x): rounding 1 + x is made up for by the slope of the logarithm."""
+    """log(1 + x): the slope of the logarithm corrects the rounding of 1 + x."""
     u = 1.0 + x
     if u == inf or u <= 0.0:
         return log(u)
@@ -95,7 +96,7 @@ def log1p(x: Real) -> Real:
 
 
 def expm1(x: Real) -> Real:
-    """e^x - 1 (Kahan): the error of e^x is that of its logarithm."""
+    """e^x - 1 (Kahan): the error of e^x equals the error of its logarithm."""
     u = exp(x)
     if u == 1.0:
         return x
@@ -113,7 +114,7 @@ def log2(x: Real) -> Real:
 
 
 def product(a: Real, b: Real) -> Pair:
-    """a b and what rounding lost of it; |a|, |b| below 1e150."""
+    """a b and its rounding error; |a|, |b| below 1e150."""
     p = a * b
     c = 134217729.0 * a
     a_high = c - (c - a)
@@ -125,14 +126,14 @@ def product(a: Real, b: Real) -> Pair:
 
 
 def add(a: Real, b: Real) -> Pair:
-    """a + b and what rounding lost of it."""
+    """a + b and its rounding error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def half_log(s: Real, s_low: Real) -> Pair:
-    """s + s^3 / 3 + s^5 / 5 .. = artanh s, |s| up to 0.17, which is half the logarithm of (1 + s) / (1 - s)."""
+    """s + s^3 / 3 + s^5 / 5 .. = artanh s, |s| up to 0.17: half the logarithm of (1 + s) / (1 - s)."""
     z, z_low = product(s, s)
     z_low = z_low + 2.0 * s * s_low
     c, c_low = product(s, z)
@@ -162,7 +163,7 @@ def log_pair(x: Real) -> Pair:
 
 
 def exp_wide(high: Real, low: Real) -> Pair:
-    """exp(high + low) and what rounding lost of it, to some 60 bits: the logarithm of the rounded one tells."""
+    """exp(high + low) and its rounding error, to some 60 bits, from the logarithm of the rounded result."""
     y = exp_pair(high, low)
     if y < 1e-290 or y == inf or y != y:
         return y, 0.0
@@ -172,7 +173,7 @@ def exp_wide(high: Real, low: Real) -> Pair:
 
 
 def power(x: Real, y: Real) -> Real:
-    """x^y of x from 0 on."""
+    """x^y for x from 0 on."""
     if y == 0.0 or x == 1.0:
         return 1.0
     if y == 1.0:
@@ -212,7 +213,7 @@ def powers(x: Reals, y: Reals, out: Reals) -> None:
 
 
 def one_power(x: Real, y: Real) -> Real:
-    """x^y of x from 0 on, for Python."""
+    """x^y for x from 0 on, for Python."""
     return power(x, y)
 
 
@@ -241,7 +242,7 @@ def expm1s(x: Reals, out: Reals) -> None:
 
 
 def dot(x: Reals, y: Reals) -> Real:
-    """The sum of the products of n pairs, (n,) each, from the first one on."""
+    """The sum of the products of n pairs, (n,) each, in order from the first."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * y[i]

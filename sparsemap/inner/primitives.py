@@ -1,4 +1,6 @@
-"""What the inner loops take from the machine. All are exact, so that CPython and the compiler agree; `C` has them compiled."""
+"""Machine primitives of the inner loops. All are exact, so CPython and the compiler agree; `C` has the compiled
+versions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ RETURNS = {
     **dict.fromkeys(["ceil", "floor", "mantissa", "sqrt", "two_to"], "Real"),
     **dict.fromkeys(["exponent", "hashed", "mixed", "whole", "wrapped"], "Whole"),
 }
-"""What each gives."""
+"""Return type of each primitive."""
 
 
 def floor(x: Real) -> Real:
@@ -28,7 +30,7 @@ def ceil(x: Real) -> Real:
 
 
 def whole(x: Real) -> Whole:
-    """Without what follows the point, |x| below 2^63."""
+    """x without its fraction, |x| below 2^63."""
     return int(x)
 
 
@@ -53,12 +55,12 @@ def wrapped(a: Whole, b: Whole, c: Whole) -> Whole:
 
 
 def hashed(key: Whole, bits: Whole) -> Whole:
-    """Below 2^bits: the first bits of a key times 2^64 over the golden ratio (Knuth, volume 3, 6.4)."""
+    """A hash below 2^bits: the first bits of a key times 2^64 over the golden ratio (Knuth, volume 3, 6.4)."""
     return int(key) * 0x9E3779B97F4A7C15 % (1 << 64) >> (64 - bits)
 
 
 def mixed(key: Whole, x: Real) -> Whole:
-    """A key that depends on another key and on all bits of a number."""
+    """A key from another key and all bits of a number."""
     bits = int.from_bytes(struct.pack("<d", x), "little")
     found = ((int(key) ^ bits) & ((1 << 64) - 1)) * 0x9E3779B97F4A7C15 % (1 << 64)
     found ^= found >> 32

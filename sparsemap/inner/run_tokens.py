@@ -1,4 +1,4 @@
-"""Run lengths: how many tokens a fiber takes, and how wide they are best (docs/model.md, `run-lengths`)."""
+"""Run lengths: expected tokens of a fiber, and the best width of a token (docs/model.md, `run-lengths`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from .types import Real, Reals, Whole
 __all__ = ["best_widths"]
 
 FEW = 64.0
-"""Up to so many positions of a tile, they are not taken to be independent: so many of them hold something."""
+"""Largest tile, in positions, with dependent positions: a fixed number of the positions is non-empty."""
 
 
 def drawn(length: Real, filled: Real, most: Real, ended: Real, positions: Real) -> Real:
-    """`tokens` where a whole number of the tile's positions holds something: m given ones are empty by the chance of
-    drawing them without putting back."""
+    """`tokens` for a tile with a fixed number of non-empty positions: m given positions are empty with the probability
+    of drawing without replacement.
+    """
     hold = filled * positions
     found = length * filled
     empty = 1.0
@@ -35,10 +36,11 @@ def drawn(length: Real, filled: Real, most: Real, ended: Real, positions: Real) 
 
 
 def tokens(length: Real, filled: Real, most: Real, ended: Real, positions: Real) -> Real:
-    """Expected tokens of a fiber, whose positions hold something with a probability (docs/model.md, `run-lengths`).
+    """Expected tokens of a fiber with independently filled positions (docs/model.md, `run-lengths`).
 
-    A token below `most` is so many empty positions and one that is not; `most` is so many empty ones alone. `ended`:
-    others tell where the fiber ends, so that nothing stands for empty positions at its end. `positions` of the tile.
+    A token below `most` is a run of empty positions before a non-empty position; `most` is a run of empty positions
+    alone. `ended`: the end of the fiber is known from outside, so empty positions at the end take no token. `positions`
+    of the tile.
     """
     if most == 1.0 and ended == 0.0:
         return length  # a token of one bit tells one position
@@ -72,7 +74,7 @@ def tokens(length: Real, filled: Real, most: Real, ended: Real, positions: Real)
 
 
 def best_width(length: Real, usual: Real, most_bits: Real) -> Whole:
-    """j of the width 2^j of a token, up to `most_bits`, with the fewest bits for a fiber that is as full as usual."""
+    """j of the token width 2^j, up to `most_bits`, with the fewest bits for a fiber of usual fill."""
     best = 0
     least = inf
     bits = 1.0
@@ -87,6 +89,6 @@ def best_width(length: Real, usual: Real, most_bits: Real) -> Whole:
 
 
 def best_widths(length: Reals, usual: Reals, most_bits: Reals, out: Reals) -> None:
-    """Bits of a token (N,) with the fewest bits for fibers (N,), that are so full."""
+    """Bits of a token (N,) with the fewest bits for fibers (N,) of fill `usual`."""
     for i in range(length.shape[0]):
         out[i] = two_to(best_width(length[i], usual[i], most_bits[i]))

@@ -1,4 +1,4 @@
-"""Types of the inner loops, by their names in annotations. The numeral in a name counts the axes of an array in one piece."""
+"""Types of the inner loops by their names in annotations. The numeral in a name counts the axes of a contiguous array."""
 
 from __future__ import annotations
 

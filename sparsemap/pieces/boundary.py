@@ -1,10 +1,10 @@
-"""The boundary to plugins: what a piece raises, or returns against its contract, names the piece, method, file and line.
+"""Boundary to plugins: exceptions and broken contracts become errors with the piece, method, file and line.
 
     with guarded(piece, "mutate"):
         genomes = space.check(piece.mutate(locked(genomes), context))
 
-Whatever goes wrong in the block becomes a `PluginError`. It names the piece in whose method an error was raised: an
-operator, not the searcher that calls it. So a call needs a block of its own only where its result is checked.
+Any exception in the block becomes a `PluginError`. The error names the innermost piece: an operator, not the searcher
+calling the operator. So a call needs a block of its own only for a check of its result.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError
 UNITS = ("metadata", "metadata_bits", "payload", "payload_bits", "readable")
 
 Line = tuple[str, int]
-"""A file, and the number of a line in it."""
+"""A file and a line number."""
 
 
 @attrs.frozen
 class guarded:
-    """A block in which a piece runs, or the function of a plugin that a text names; no generator may yield in it."""
+    """A block for a call of a piece, or of a plugin's function named by a text; no generator may yield inside."""
 
     piece: of.Piece | str
     method: str
@@ -53,7 +53,7 @@ class guarded:
 
 
 def wrong(piece: of.Piece, method: str, text: str, line: Line | None = None) -> PluginError:
-    """The error for a method that broke its contract, at the line of its definition unless another is given."""
+    """The error for a method with a broken contract, at `line` or else the method's definition."""
     from .faults import fault
 
     return fault(piece, method, text, line)
@@ -63,10 +63,10 @@ T = TypeVar("T")
 
 
 def locked(given: T) -> T:
-    """Arrays, or an attrs object with arrays, as pieces get them: views that cannot be written, no copies; what cannot be
-    written already is as it is. What follows from costs remains to be worked out.
+    """Read-only views of arrays, or of an attrs object with arrays, without copies; read-only input stays as is.
+    Derived costs can still be computed.
 
-    A piece that writes to what it is given would change numbers that others compute with.
+    Writing to an input would change numbers used by others.
     """
     value: Any = given
     if isinstance(value, np.ndarray):
@@ -97,7 +97,7 @@ def _array_fields(cls: Any) -> tuple[str, ...]:
 def numbers(
     piece: of.Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu"
 ) -> of.Array:
-    """`value`, if it is a plain array of this shape and of these kinds of `numpy.dtype`."""
+    """`value`, checked to be a plain array of this shape and of these kinds of `numpy.dtype`."""
     if not isinstance(value, np.ndarray) or hasattr(value, "mask") or value.shape != shape:
         raise wrong(piece, method, f"returned {described(value)} for '{what}', expected an array of shape {shape}")
     if value.dtype.kind not in kinds:
@@ -107,8 +107,9 @@ def numbers(
 
 
 def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -> of.Units:
-    """The units of fibers by a format: finite numbers from 0 on, single ones or one per fiber; with `outer` those of its
-    code. Errors name `units` where the format leaves `encoded` as it is."""
+    """Units of fibers in a format: finite numbers from 0 on, single or one per fiber; with `outer`, the units of the
+    code. Errors name `units` for formats with the inherited `encoded`.
+    """
     from .contracts import Format
 
     coded = outer is not None and type(piece).encoded is not Format.encoded
@@ -129,7 +130,7 @@ def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -
 
 
 def filters_of(piece: of.Mechanism, place: Place) -> Sequence[of.Filter]:
-    """What a mechanism filters at a place."""
+    """Filters of a mechanism at a place."""
     from .contracts import Filter
 
     with guarded(piece, "filters"):
@@ -140,7 +141,7 @@ def filters_of(piece: of.Mechanism, place: Place) -> Sequence[of.Filter]:
 
 
 def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: of.Array) -> of.Array:
-    """The shares that a mechanism removes, of the shape of `empty`: numbers between 0 and `empty`."""
+    """Shares removed by a mechanism, of the shape of `empty`: numbers between 0 and `empty`."""
     with guarded(piece, "eliminated"):
         share = np.asarray(piece.eliminated(place, filter, locked(empty)), dtype=np.float64)
     if share.shape != empty.shape:
@@ -153,8 +154,9 @@ def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: o
 
 
 def charged(piece: of.Charge, method: str, counts: ChipCounts, chip: Chip) -> of.Array:
-    """(B,) what a charge adds, `method` being "pj" or "cycles": finite numbers from 0 on. A number of Python's is one for
-    all designs; one of NumPy's is a sum over too many axes."""
+    """(B,) amount of a charge, with `method` "pj" or "cycles": finite numbers from 0 on. A plain Python number serves
+    all designs; a NumPy scalar is refused as a sum over too many axes.
+    """
     with guarded(piece, method):
         value = getattr(piece, method)(counts, chip)
     shape, alone = counts.cycles.shape, type(value) in (int, float)
@@ -166,13 +168,13 @@ def charged(piece: of.Charge, method: str, counts: ChipCounts, chip: Chip) -> of
 
 
 def mutated(piece: of.Mutation, genomes: of.Genomes, context: of.Context) -> of.Genomes:
-    """The genomes (n, G) after a mutation."""
+    """Genomes (n, G) after a mutation."""
     with guarded(piece, "mutate"):
         return _within(piece.mutate(locked(genomes), context), genomes.shape, context.space)
 
 
 def crossed(piece: of.Crossover, pairs: of.Genomes, context: of.Context) -> of.Genomes:
-    """A child (n, G) of each pair (n, 2, G)."""
+    """Children (n, G) of pairs (n, 2, G)."""
     with guarded(piece, "cross"):
         return _within(piece.cross(locked(pairs), context), (len(pairs), pairs.shape[2]), context.space)
 
@@ -190,7 +192,7 @@ def survivors(piece: of.Selection, parents: of.Scored, children: of.Scored, size
 
 
 def filled(piece: of.Init, size: int, context: of.Context) -> of.Proposals:
-    """Runs an initialisation: yields its proposals and returns its population, both checked."""
+    """Runs an initialisation: yields the proposals and returns the population, both checked."""
     proposals, scored = piece.fill(size, context), None
     while True:
         with guarded(piece, "fill"):
@@ -218,7 +220,7 @@ def _scored(population: Any, size: float = np.inf) -> of.Scored:
 
 
 def described(value: Any) -> str:
-    """What was found in place of what was expected: `an array of shape (3,)`, `a value of type str`."""
+    """An unexpected value in words: `an array of shape (3,)`, `a value of type str`."""
     shape = getattr(value, "shape", None)
     if shape is None:
         return f"a value of type {type(value).__name__}"

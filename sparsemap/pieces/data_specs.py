@@ -1,4 +1,4 @@
-"""The spec kinds that are data only: hardware, network, space, study. (Workloads and all other kinds are plugin types.)"""
+"""The spec kinds of pure data: hardware, network, space, study. (Workloads and all other kinds are plugin types.)"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .contracts import Piece, naming, unit
 Table = Mapping[str, Any]
 
 DESIGN_KIND = "design"
-"""What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
+"""`kind` of a design file; searches write design files, and none is a spec."""
 
 
 MAC_ACTIONS = ("compute", "gated", "skipped")
@@ -31,42 +31,43 @@ class Compute:
     """The compute units, one per instance below the innermost level."""
 
     name: str = "MAC"
-    """What reports and places call it."""
+    """Name of the compute units in reports and places."""
     gate_skip: bool = False
-    """Whether the unit can skip or gate: it then gets a skip/gate gene."""
+    """Whether the unit can skip or gate; if so, a skip/gate gene is added."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Pairs of operands that a skipping unit looks at in a cycle; absent: unlimited. For the charge `intersection`."""
+    """Pairs of operands examined per cycle by a skipping unit; absent: unlimited. For the charge `intersection`."""
     energy: Mapping[str, float] = attrs.field(factory=dict, validator=_actions)
-    """Energies in pJ of one multiply-accumulate (compute, gated, skipped) that replace the technology's."""
+    """Energies in pJ per multiply-accumulate (compute, gated, skipped), in place of the technology's."""
 
 
 @attrs.frozen(kw_only=True)
 class SparseUnits:
-    """The sparse units of a chip. Leaving a tensor uncompressed and skipping nothing need none."""
+    """The sparse units of a chip. Uncompressed tensors and designs without skipping need no unit."""
 
     formats: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("format"))
-    """By tensor (its role P, Q, R, S or Z, or its name), the formats that the chip can decode and encode."""
+    """Formats the chip can decode and encode, by tensor (role P, Q, R, S or Z, or name)."""
     mechanisms: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("mechanism"))
-    """By place (a level's name, or that of the compute units), the mechanisms that are built there."""
+    """Mechanisms built at each place (name of a level or of the compute units)."""
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        """By kind of piece, those that it has anywhere, each once."""
+        """All pieces of the chip by kind, each once."""
         every = {"format": self.formats, "mechanism": self.mechanisms}
         return {kind: tuple(dict.fromkeys(chain(*of.values()))) for kind, of in every.items()}
 
 
 @attrs.frozen(kw_only=True)
 class Converter:
-    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own, and
-    encodes outputs on their way out."""
+    """A unit to rewrite a tensor between two layers, from the format of the first to the format of the second, in a
+    pass of its own; also encodes outputs on the way out.
+    """
 
     words_per_cycle: float = attrs.field(validator=attrs.validators.gt(0))
-    """Words of the tensor, zeros among them, that it takes in a cycle."""
+    """Words of the tensor converted per cycle, zeros included."""
     pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-    """For each of them."""
+    """Energy per word."""
     area_mm2: float = attrs.field(validator=attrs.validators.ge(0))
-    """Of one such unit."""
+    """Area per unit."""
 
 
 def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
@@ -75,7 +76,7 @@ def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]
 
 
 def _may_vary(value: Any) -> bool:
-    """Whether there is a table of a single list, of a range, or of a level that may be left out, see `varied`."""
+    """Whether the value contains a table with a single list, a range, or a removable level, see `varied`."""
     if isinstance(value, Mapping):
         single = len(value) == 1 and isinstance(next(iter(value.values())), list)
         return single or bool(value.keys() & {"choices", "low", "present"}) or any(map(_may_vary, value.values()))
@@ -96,7 +97,7 @@ class Hardware(Piece):
     clock: str = attrs.field(default="1 GHz", metadata=unit("Hz, kHz, MHz, GHz"))
     """Cycles per second of all levels and compute units."""
     word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
-    """Bits of one data word at every level that does not say otherwise."""
+    """Bits per data word at every level without its own `word_bits`."""
     levels: tuple[Table, ...] = attrs.field(
         validator=[attrs.validators.min_len(1), attrs.validators.max_len(32)], metadata=naming("memory-level", "class")
     )
@@ -104,22 +105,24 @@ class Hardware(Piece):
     compute: Compute = attrs.field(factory=Compute)
     """The compute units below the innermost level."""
     space: str | Table = attrs.field(default="", metadata=naming("space"))
-    """Name of a space spec, or its table, that it is searched in unless another one is asked for; absent: the usual one."""
+    """Name of a space spec, or its table, as the default design space; absent: the usual space."""
     units: SparseUnits | None = None
-    """The sparse units that the chip has, which designs choose from; absent: any that a design asks for, without area. The
-    usual space takes up those that it lacks, others keep their candidates."""
+    """The sparse units of the chip, as candidates of designs; absent: any unit a design uses, without area. The usual
+    space gains missing units as candidates, other spaces keep their candidates.
+    """
     converter: Converter | None = None
-    """What changes formats of tensors between layers; absent: nothing does, they are read as they were written."""
+    """Converter of tensor formats between layers; absent: tensors are read in the format they were written in."""
     choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=_check_choices)
-    """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also hold
-    `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of its value; the
-    hardware itself then has the first one. `levels.GLB.present = { choices = [true, false] }` leaves a level out."""
+    """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also
+    hold `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of a value; the
+    hardware itself then has the first value. `levels.GLB.present = { choices = [true, false] }` leaves a level out.
+    """
     constraints: tuple[str, ...] = ()
     """Conditions on the chips of a space, over costs and sizes: `area_mm2 <= 20`, `GLB.capacity >= 4 * PEB.capacity`."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
-        """The table with values that may vary moved to `choices`."""
+        """The table with variable values moved to `choices`."""
         if not isinstance(table, Mapping) or not any(map(_may_vary, table.values())):
             return table
         from .varied import without_choices
@@ -138,22 +141,23 @@ class SpaceSpec(Piece):
     default_type: ClassVar[str] = "space"
 
     segments: tuple[str, ...]
-    """Names of the segments in the order of their genes; a segment without a `type` is of the type of its name."""
+    """Names of the segments in the order of their genes; a segment without a `type` has the type of its name."""
     tables: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("segment", beside=True))
-    """Table per segment; in a spec they stand beside `segments`, under the segments' names."""
+    """Table per segment; in a spec the tables stand beside `segments`, under the segments' names."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
-    """The cost model that the segments' columns are for, used where none is named; empty: the usual one."""
+    """Default cost model, fit for the segments' columns; empty: the usual cost model."""
     stored: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("density"))
-    """By role of a tensor, a density model without its keys `of`, the workload's density, and `rank`, the rank that is
-    summed: what the hardware keeps of the tensor where that is more than its nonzeros."""
+    """Data kept by the hardware beyond the nonzeros, by role of a tensor: a density model without the keys `of` (the
+    workload's density) and `rank` (the summed rank).
+    """
     view: str = ""
-    """As what it takes workloads that can be seen in several ways (their key `view`); empty: as they are."""
+    """View of workloads with several views (their key `view`); empty: unchanged."""
     more: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """By kind, such as `format`, names of pieces that segments choose from besides their own candidates."""
+    """By kind, such as `format`, names of further candidates besides the segments' own."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
-        """The table with those of the segments under `tables`."""
+        """The table with the segments' tables moved to `tables`."""
         if not isinstance(table, Mapping):
             return table
         known = attrs.fields_dict(cls)

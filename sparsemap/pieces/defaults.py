@@ -1,30 +1,30 @@
-"""What is used where nobody names anything: the one place of the core that names pieces, as names in the registry.
+"""Default pieces by their names in the registry; no other module of the core names a piece.
 
-A registry without them works as well, if everything is named.
+A registry without the defaults works as well, if everything is named.
 """
 
 SPACE = "full"
 OBJECTIVE = "edp"
 START = ("mm3", "mobile")
-"""The workload and the hardware of which `init` writes copies."""
+"""The workload and the hardware copied by `init`."""
 COST_MODEL = "physical"
 FIDELITIES = ("timeloop", "physical")
-"""Cost models that a result is told in as well, where they are of the type of the one that was searched with."""
+"""Cost models for additional evaluations of a result, if of the same type as the cost model of the search."""
 PROVER = "prove"
-"""The type of searcher that ends with a proof."""
+"""The type of the proving searcher."""
 SEARCHER = "sparsemap"
-"""Also what `compare` divides by."""
+"""Default searcher, and the baseline of `compare`."""
 TECHNOLOGY = "12nm-recommended"
 REPORT = "summary"
-"""What `search` and `show` print."""
+"""Report printed by `search` and `show`."""
 PAGE = "report"
-"""The verb that `--report` goes on with, given the folder of the results."""
+"""Verb for `--report`, called with the folder of the results."""
 DIFFERENCES = "diff"
-"""The verb that `compare` goes on with where it is given two results."""
+"""Verb for `compare` with two results."""
 PAGE_FILE = "report.html"
-"""What it writes there."""
+"""File written by the verb of `--report`."""
 CONSTANTS = "fixed"
-"""The type of segment that gives a design file its columns."""
+"""Type of segment with the columns of a design file."""
 
 TYPES = {
     "cost-model": "analytic",
@@ -37,12 +37,12 @@ TYPES = {
     "technology": "table",
     "workload": "einsum",
 }
-"""The type of a spec without `type`, by kind."""
+"""Type of a spec without `type`, by kind."""
 DESIGN_FILE = "design.toml"
 """The design in the folder of a search."""
 JOURNAL_FILE = "journal.bin"
 """The batches of a running search, in its folder."""
 COMMAND_FILE = "command.txt"
-"""The command that wrote a folder of results."""
+"""The command behind a folder of results."""
 CERTIFICATE_FILE = "certificate.json"
-"""The proof in the folder of a search that proves."""
+"""The proof in the folder of a proving search."""

@@ -1,4 +1,4 @@
-"""Who is at fault where a piece raises, or returns against its contract (`boundary`): its name, method, file and line."""
+"""Faults of pieces for `boundary`: name, method, file and line of a piece with an exception or a broken contract."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from .boundary import Line
 
 OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
-"""How paths of code start that is nobody's plugin."""
+"""Path prefixes of code outside all plugins."""
 
 
 def fault_of(piece: Piece | str, method: str, error: BaseException, trace: TracebackType | None) -> PluginError:
-    """What was raised in the method of a piece, or in the function of a plugin that a text names."""
+    """The error for an exception in the method of a piece, or in a plugin's function named by a text."""
     if not isinstance(piece, str):
         return raised_in(error, trace) or fault(piece, method, _text(error))
     where = plugin_line(trace, (os.path.dirname(pluggy.__file__),))
@@ -36,13 +36,13 @@ def fault_of(piece: Piece | str, method: str, error: BaseException, trace: Trace
 
 
 def fault(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
-    """The error for a method that broke its contract, at the line of its definition unless another is given."""
+    """The error for a method with a broken contract, at `line` or else the method's definition."""
     where = getattr(piece, SPEC_FILE, "") or _shown(line or _definition(piece, method))
     return PluginError([Mistake(where, _named(piece), f"{method} {text}")])
 
 
 def not_built(cls: type[Piece], error: Exception, file: str) -> PluginError:
-    """The error for a class of which no object can be made, whoever uses it; it comes from `file`."""
+    """The error for a class of `file` without usable objects, whoever asked for an object."""
     if isinstance(error, PluginError):
         return PluginError(attrs.evolve(item, file=item.file or file) for item in error.mistakes)
     file = plugin_line(error.__traceback__, OURS) or file
@@ -50,7 +50,7 @@ def not_built(cls: type[Piece], error: Exception, file: str) -> PluginError:
 
 
 def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:
-    """The error that names the innermost piece in whose method something was raised, and who called it; or None."""
+    """The error for an exception in a method of a piece, with the innermost piece and its caller; None without a piece."""
     calls: list[list[tuple[Any, str, Line]]] = []  # by piece: whose method, its name, line
     for frame, number in traceback.walk_tb(trace):
         owner = frame.f_locals.get("self")
@@ -68,21 +68,21 @@ def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError 
 
 
 def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[Piece, str, Line]:
-    """A piece, its first method in its own folder, and the last line there: not those of its contract."""
+    """A piece, its first method in its own folder, and the last line there: not the lines of its contract."""
     piece, folder = frames[0][0], _folder(frames[0][0])
     own = [frame for frame in frames if _lies_in(frame[2][0], folder)] or frames[:1]
     return piece, next((name for owner, name, _ in own if owner is piece), frames[0][1]), own[-1][2]
 
 
 def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
-    """`FILE, line N` of a plugin, not of what it calls nor of what calls it, whose paths start with `ours`; or empty."""
+    """`FILE, line N` of a plugin, excluding callers and callees with a path that starts with `ours`; or empty."""
     calls = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
     calls = [line for line in calls if not line[0].startswith(ours)]
     return _shown(_innermost(calls, os.path.dirname(calls[0][0]))) if calls else ""
 
 
 def yield_line(piece: Piece, generator: Any) -> Line | None:
-    """Where the generator that a piece has returned waits, in the piece's own code."""
+    """Line of a piece's own code at the current yield of its generator."""
     calls: list[Line] = []
     while (frame := getattr(generator, "gi_frame", None)) is not None:
         calls.append((frame.f_code.co_filename, frame.f_lineno))
@@ -105,12 +105,12 @@ def _text(error: BaseException) -> str:
 
 
 def _folder(piece: Piece) -> str:
-    """The folder of the module that defines a piece's class; "" if it is in no file."""
+    """Folder of the module of a piece's class; "" without a file."""
     return os.path.dirname(getattr(sys.modules.get(type(piece).__module__), "__file__", None) or "")
 
 
 def _innermost(calls: Sequence[Line], folder: str) -> Line:
-    """The last of these lines that lies in a folder, or else the first of all."""
+    """The last of these lines inside a folder, or else the first of all."""
     return next((line for line in reversed(calls) if _lies_in(line[0], folder)), calls[0])
 
 
@@ -119,7 +119,7 @@ def _lies_in(file: str, folder: str) -> bool:
 
 
 def definition(owner: Any, method: str) -> str:
-    """Where a method of an object is written; empty if it is in no file."""
+    """Place of an object's method in the source; empty without a file."""
     return _shown(_definition(owner, method))
 
 

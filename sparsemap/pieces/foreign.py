@@ -1,4 +1,4 @@
-"""Plugins that are not built in: packages in folders that are on no path, and what stands for their contents."""
+"""Plugins outside SparseMap: packages in folders off the path, and digests of their contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .loading import Loader, Package, is_spec, plugin_folders, tomls
 
 
 def package_in(source: Path) -> Any:
-    """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
+    """Imports the package in a folder off the path, under a unique name, so two folders cannot get mixed up."""
     source = source.resolve()
     digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
@@ -39,7 +39,7 @@ def package_in(source: Path) -> Any:
 
 
 def digest_of(module: Any, specs: Iterable[Path]) -> str:
-    """A digest of the files of a plugin: its TOML files, and the modules of its package."""
+    """A digest of the files of a plugin: the TOML files, and the modules of the package."""
     files = set(specs)
     source = Path(getattr(module, "__file__", None) or "")
     if source.name == "__init__.py":
@@ -54,7 +54,7 @@ def digest_of(module: Any, specs: Iterable[Path]) -> str:
 
 
 def add_folder(loader: Loader, folder: Path) -> None:
-    """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
+    """Adds a folder: either a plugin itself, or a folder of plugins and loose TOML files."""
     if (folder / "__init__.py").exists():
         loader.add_folder(folder)
         return
@@ -71,7 +71,7 @@ def add_folder(loader: Loader, folder: Path) -> None:
 
 
 def hooked_tomls(loader: Loader, package: Package, hook: Any) -> Iterator[Path]:
-    """Those in the folders that `register_specs` of a plugin returns."""
+    """TOML files in the folders returned by `register_specs` of a plugin."""
     for folder in loader.called(package, "register_specs", hook, "folders"):
         if isinstance(folder, str | os.PathLike) and Path(folder).is_dir():
             yield from tomls(Path(folder))

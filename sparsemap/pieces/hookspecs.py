@@ -1,9 +1,9 @@
 """Every extension point, on one page.
 
-A plugin is a module with functions of these names, each marked `@hookimpl`. A `register_*` hook runs once, at loading,
-and returns a list of classes derived from the contract that stands above it (see `contracts`), or a table that says by
-`type_name` where each class is, `{"banded": "patterns:Banded"}`: such a class is imported when it is first asked for.
-None runs in an evaluation.
+A plugin is a module with functions of these names, each marked `@hookimpl`. A `register_*` hook runs once, at loading.
+It returns a list of classes derived from the contract above the hook (see `contracts`), or a table from `type_name` to
+the place of a class, `{"banded": "patterns:Banded"}`. A class from a table is imported on first use. No hook runs in an
+evaluation.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from .contracts import Piece
 
 PROJECT = "sparsemap"
-"""The name of the hooks, and of the entry-point group in which an installed plugin announces itself."""
+"""Name of the hooks, and of the entry-point group of installed plugins."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 CONTRACTS: dict[str, tuple[str, ...]] = {}
-"""By hook, the names of the contracts whose classes it may return."""
+"""Names of the contracts of each hook's classes."""
 
 
 def contracts_of(hook: str) -> tuple[type[Piece], ...]:
-    """The contracts whose classes a hook may return."""
+    """Contracts of the classes a hook may return."""
     from . import contracts  # with NumPy, which the help of the command does without
 
     return tuple(getattr(contracts, name) for name in CONTRACTS[hook])
 
 
 def returns(*contracts: str) -> Callable[[Any], Any]:
-    """A hook that returns classes derived from one of the contracts."""
+    """Marks a hook to return classes derived from one of the contracts."""
 
     def mark(hook: Any) -> Any:
         CONTRACTS[hook.__name__] = contracts
@@ -64,7 +64,7 @@ def register_mechanisms():
 
 @returns("MemoryLevel")
 def register_memory_levels():
-    """Types of memory, with the keys that a level of a hardware spec may have."""
+    """Types of memory, with the keys of a level in a hardware spec."""
 
 
 @returns("Technology")
@@ -74,7 +74,7 @@ def register_technologies():
 
 @returns("DensityModel")
 def register_density_models():
-    """How the nonzeros of a tensor are distributed."""
+    """Distributions of the nonzeros of a tensor."""
 
 
 @returns("Workload")
@@ -84,7 +84,7 @@ def register_workload_kinds():
 
 @returns("Operation")
 def register_operations():
-    """What stands between the layers of a network, such as pooling."""
+    """Operations between the layers of a network, such as pooling."""
 
 
 @returns("Segment")
@@ -94,12 +94,12 @@ def register_segments():
 
 @returns("CostModel")
 def register_cost_models():
-    """Models of energy, cycles and the reasons why a design is invalid."""
+    """Models of energy, cycles and the reasons for invalid designs."""
 
 
 @returns("Charge")
 def register_charges():
-    """Effects that a cost model charges for or leaves out, as its `charges` say."""
+    """Hardware costs for the `charges` of a cost model."""
 
 
 @returns("Objective")
@@ -134,7 +134,7 @@ def register_commands(cli: click.Group) -> None:
 
 @hookspec
 def search_progressed(snapshot: Snapshot) -> None:
-    """Called after every batch that a search has evaluated."""
+    """Called by a search after every evaluated batch."""
 
 
 @hookspec
@@ -144,9 +144,11 @@ def search_finished(result: Result, problem: Problem) -> None:
 
 @hookspec
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:  # type: ignore[empty-body]
-    """Called when `search --out` has written a result into a folder; what it writes there itself, such as a figure."""
+    """Called when `search --out` has written a result into a folder; returns the files written by the plugin, such as a
+    figure.
+    """
 
 
 @hookspec(firstresult=True)
 def execute_design(best: Best, seed: int) -> Execution | str:  # type: ignore[empty-body]
-    """Executes one of the best designs of a search on sampled tensors; or says why that cannot be."""
+    """Executes one of the best designs of a search on sampled tensors, or returns the reason against an execution."""

@@ -17,7 +17,7 @@ METADATA = ("dist-info", "egg-info")
 
 
 def entry_points() -> list[EntryPoint]:
-    """Those of our group. `importlib.metadata` takes longer to import than all verbs: only where there may be any."""
+    """Entry points of the group. `importlib.metadata` takes longer to import than all verbs, so only if any may exist."""
     # finders that know of packages which do not lie in folders of the path
     others = (finder for finder in sys.meta_path if finder is not PathFinder and hasattr(finder, "find_distributions"))
     if not any(map(_may_announce, sys.path)) and not any(others):
@@ -28,7 +28,7 @@ def entry_points() -> list[EntryPoint]:
 
 
 def _may_announce(place: str) -> bool:
-    """Whether an entry of the path is no folder, or one with a package that names our group."""
+    """Whether an entry of the path is no folder, or a folder with a package naming the group."""
     try:
         packages = [entry.path for entry in os.scandir(place or os.curdir) if entry.name.lower().endswith(METADATA)]
         files = [file for package in packages if (file := Path(package, "entry_points.txt")).exists()]

@@ -1,9 +1,8 @@
 """Finds plugins and specs and fills a registry with them.
 
 In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
-`sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; plugin folders that the user names;
-specs that the user names. Whatever is wrong with any of them is collected and raised at once; specs of SparseMap itself
-are read when they are asked for.
+`sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; the user's plugin folders; the
+user's specs. Mistakes of all parts are collected and raised together. SparseMap's own specs are read on first use.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SPEC_KINDS = {
     "hardware": ("data_specs", "Hardware"), "network": ("study_spec", "Network"), "space": ("data_specs", "SpaceSpec"),
     "study": ("study_spec", "Study"),
 }  # fmt: skip
-"""The kinds that are data only, each of one type of that name: the module of its class, and the class."""
+"""Kinds of pure data, each with a single type of the same name: module and name of the class."""
 
 DIRS_VARIABLE = "SPARSEMAP_PLUGIN_DIRS"
 DISABLE_VARIABLE = "SPARSEMAP_DISABLE"
@@ -50,11 +49,12 @@ def load(
     *,
     builtin: bool = True,
 ) -> Registry:
-    """A registry of the built-in and installed plugins, those in `plugin_dirs`, and the TOML files or folders `specs`.
+    """A registry of the built-in and installed plugins, the plugins in `plugin_dirs`, and the TOML files or folders
+    `specs`.
 
     `env` may hold SPARSEMAP_PLUGIN_DIRS (folders, separated as in PATH) and SPARSEMAP_DISABLE (plugin names, separated
-    by commas). `builtin=False` leaves out all but what is named here, for tests. Raises PluginError or SpecError with
-    everything that is wrong.
+    by commas). `builtin=False` leaves out everything not named here, for tests. Raises PluginError or SpecError with
+    all mistakes.
     """
     plugin_dirs, specs = list(plugin_dirs), list(specs)
     loader = Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
@@ -74,20 +74,20 @@ def load(
 
 @lru_cache(maxsize=8)
 def loaded_again(arguments: str) -> Registry:
-    """The registry that another process has loaded, loaded once in this one: what unpickling makes of it."""
+    """Unpickles a registry of another process: loads the registry, once in this process."""
     return load(**json.loads(arguments))
 
 
 PLACE = re.compile(r"\w+(\.\w+)*:\w+")
-"""Where a class is that is registered by name: its module in the plugin, and its name there."""
+"""Place of a class registered by name: module in the plugin, and name of the class."""
 
 FAILURES = (Exception, SystemExit, GeneratorExit)
-"""What a plugin may raise; none of it ends the program."""
+"""Exceptions of plugins to catch; none ends the program."""
 
 
 @attrs.frozen(eq=False)
 class Package:
-    """A plugin on its way into the registry: its module (None if it is TOML only) and its TOML files."""
+    """A plugin on the way into the registry: the module (None for TOML only) and the TOML files."""
 
     name: str
     file: str
@@ -102,7 +102,7 @@ def _spec_class(module: str, name: str) -> type[Piece]:
 
 
 def _class_at(package: Package, hook: str, contract: type[Piece], name: str, place: str) -> type[Piece]:
-    """The class that a plugin registers by name; PluginError if it cannot be imported or is not what the hook says."""
+    """Imports a class registered by name; PluginError for a failed import or a class unfit for the hook."""
     module, _, cls_name = place.partition(":")
     try:
         found: Any = getattr(importlib.import_module(f"{package.module.__name__}.{module}"), cls_name, None)
@@ -124,7 +124,7 @@ def _class_at(package: Package, hook: str, contract: type[Piece], name: str, pla
 
 
 class Loader:
-    """Collects plugins, then their types, then all specs; keeps what goes wrong until the end."""
+    """Collects plugins, then their types, then all specs; collects mistakes until the end."""
 
     def __init__(self, disabled: frozenset[str]) -> None:
         self.disabled = disabled
@@ -175,7 +175,7 @@ class Loader:
     def add(
         self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
     ) -> None:
-        """A plugin, which is `imported` unless it is TOML only."""
+        """Adds a plugin, after an import unless TOML only."""
         if name in self.disabled:
             return
         package = Package(name, file, version, tomls=tuple(tomls))
@@ -247,7 +247,9 @@ class Loader:
         return registry
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin, named: bool) -> None:
-        """Those of SparseMap itself by kind and name alone; others are read, so that what is wrong is told at once."""
+        """Adds a spec file. SparseMap's own specs are added by kind and name alone; other files are read at once to
+        report mistakes.
+        """
         head = toml_io.head(path) if origin.plugin in self.builtin else None
         if head is not None and head[0] in registry.kinds():
             registry.add_spec_name(*head, Spec(origin, lambda: registry.headed(toml_io.read(path), origin.file)))
@@ -257,7 +259,7 @@ class Loader:
             registry.add_spec(table, origin)
 
     def _hooks(self, package: Package) -> dict[str, Any]:
-        """The functions of a plugin by hook; from here on its observers are called."""
+        """Functions of a plugin by hook; from here on the plugin's observers are called."""
         known = {name: spec for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")}
         module, hooks, mistakes = package.module, {}, len(self.plugin_mistakes)
         for name in dir(module):
@@ -280,7 +282,9 @@ class Loader:
         return hooks
 
     def called(self, package: Package, hook: str, function: Any, words: str) -> Any:
-        """What a register hook returns; a mistake if it fails, or returns neither a list nor a table if that may be."""
+        """Calls a register hook. Notes a mistake for an exception, or for a result other than a list (or a table, where
+        allowed).
+        """
         try:
             items = function()
         except FAILURES as error:
@@ -312,7 +316,7 @@ class Loader:
     def _add_type_names(
         self, registry: Registry, package: Package, hook: str, table: Mapping[Any, Any], origin: Origin
     ) -> None:
-        """Classes by name, none of which is imported; the table of a hook with several contracts has a table per kind."""
+        """Adds classes by name, without imports; the table of a hook with several contracts has a table per kind."""
         by_kind = {contract.kind: contract for contract in hookspecs.contracts_of(hook)}
         tables = table if len(by_kind) > 1 else dict.fromkeys(by_kind, table)
         for kind, places in tables.items():
@@ -339,7 +343,7 @@ def plugin_folders(folder: Path) -> Iterator[Path]:
 
 
 def _file_identity(path: Path) -> object:
-    """The same for a file under all of its names."""
+    """Identity of a file, equal under all of its names."""
     try:
         found = path.stat()
         return found.st_dev, found.st_ino
@@ -352,7 +356,7 @@ def is_spec(path: Path) -> bool:
 
 
 def tomls(folder: Path) -> Iterator[Path]:
-    """The spec files below a folder, sorted; hidden folders and those with an underscore are left out."""
+    """Spec files below a folder, sorted; skips folders with a leading dot or underscore."""
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if is_spec(toml))
@@ -363,7 +367,7 @@ def _words(contracts: tuple[type[Piece], ...]) -> str:
 
 
 def _fault(cls: Any, contracts: tuple[type[Piece], ...]) -> str:
-    """Why a class cannot be registered by a hook; empty if it can."""
+    """Reason against registering a class by a hook; empty if the class is fit."""
     if not isinstance(cls, type):
         return "is not a class; expected classes, not instances"
     if not issubclass(cls, contracts) or cls in contracts:

@@ -1,4 +1,4 @@
-"""Names of pieces that are not there, or that two pieces have: which one was meant, which one wins."""
+"""Unknown names and duplicate names of pieces: suggestions for the former, the winner for the latter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .registry import Origin, Registry, required_keys
 
 
 def no_name(registry: Registry, kind: str, name: str, names: Iterable[str]) -> str:
-    """What to say of a name that none of these `names` is."""
+    """Error text for a name outside `names`."""
     types = registry.type_names(kind)
     if name in types:
         lacking = listed(required_keys(registry.type(kind, name)))
@@ -33,7 +33,7 @@ def no_name(registry: Registry, kind: str, name: str, names: Iterable[str]) -> s
 
 
 def wins(item: Any, origin: Origin, first: Any, first_origin: Origin, what: str) -> bool:
-    """Whether a class or table gets the name of the first one; SpecError if neither gives way."""
+    """Whether a class or table replaces the first of the same name; SpecError if neither gives way."""
     if _overrides(item):
         return True
     if not _overrides(first):

@@ -1,4 +1,4 @@
-"""Occupancies of densities, with every answer checked: numbers against the contract name the method, file and line."""
+"""Occupancies of densities, with every answer checked: errors against the contract name the method, file and line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 Tile = tuple[int, ...]
 NEAR = 1e-9
-"""Rounding of probabilities."""
+"""Tolerance of probabilities."""
 SUM = 1e-6
-"""Rounding of a sum of probabilities."""
+"""Tolerance of a sum of probabilities."""
 TWICE = 1 << 12
-"""Words of a tile up to which the first distribution is asked for twice."""
+"""Largest tile, in words, for asking the first distribution twice."""
 SHARES = ("empty_within", "empty_within_many", "empty_within_real", "timeloop_empty_within")
 
 
 def checked(density: DensityModel, shape: Tile) -> Any:
-    """The `Occupancy` of a tensor of this shape, which checks what it returns."""
+    """The `Occupancy` of a tensor of this shape, with checked results."""
     with guarded(density, "occupancy"):
         own = density.occupancy(shape)
     return CheckedOccupancy(own, f"density '{density.name or density.type_name}'")
@@ -34,7 +34,7 @@ def checked(density: DensityModel, shape: Tile) -> Any:
 
 @attrs.define(slots=False, unsafe_hash=True)
 class CheckedOccupancy:
-    """An occupancy; other methods and attributes are its own."""
+    """An occupancy with checks; all other methods and attributes are unchanged."""
 
     own: Occupancy
     density_name: str = attrs.field(eq=False)
@@ -102,7 +102,7 @@ class CheckedOccupancy:
 
 
 def _strange(values: Array, most: float) -> float:
-    """The first value that is none from 0 to `most`."""
+    """The first value outside 0 to `most`."""
     return float(values[~((values >= -NEAR) & (values <= most))].flat[0])
 
 

@@ -1,9 +1,9 @@
-"""Pieces by kind and name: which types and specs there are, where each came from, and how a spec becomes a piece.
+"""Pieces by kind and name: all types and specs with their origins, and the building of a piece from a spec.
 
 A registry is an ordinary object. `loading.load` fills one from plugins and spec folders; tests fill small ones by hand.
-Classes that need no TOML are pieces under their `type_name`; one that is registered by name is imported when it is first
-asked for. Specs become pieces when they are first asked for, so that a wrong spec nobody uses disturbs nobody; one that
-is registered by name is read no earlier.
+
+Classes without required keys are pieces under their `type_name`; a class registered by name is imported on first use.
+Specs are read and built on first use, so an unused wrong spec does no harm.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .contracts import Piece
 from .contracts.base import SPEC_FILE
 
 RESERVED = ("kind", "type", "extends", "override")
-"""Keys of a spec that say which piece it is; all others are fields of its class."""
+"""Keys of a spec to identify the piece; all others are fields of its class."""
 REMEMBERED = 256
-"""Files, at most, of which a registry knows what was made of them."""
+"""Largest number of remembered results per registry."""
 
 T = TypeVar("T")
 
 
 @attrs.frozen
 class Origin:
-    """Where a piece came from: the plugin, the file that defines it, and the plugin's version (each may be empty)."""
+    """Origin of a piece: the plugin, the defining file, and the plugin's version (each may be empty)."""
 
     plugin: str
     file: str = ""
@@ -42,23 +42,23 @@ class Origin:
 
 @attrs.frozen
 class Plugin:
-    """A loaded plugin and the hooks that it implements."""
+    """A loaded plugin and its hooks."""
 
     name: str
     file: str = ""
     version: str = ""
     hooks: tuple[str, ...] = ()
     contents: str = ""
-    """A digest of its Python and TOML files; empty for a part of SparseMap, which its version stands for."""
+    """A digest of its Python and TOML files; empty for a part of SparseMap, identified by the version."""
 
 
 @attrs.frozen(eq=False, slots=False)
 class Type:
-    """A class of pieces under its name, imported when it is first asked for."""
+    """A class of pieces under its name, imported on first use."""
 
     origin: Origin
     load: Callable[[], type[Piece]]
-    """Imports the class; PluginError if it is not there, or no class of its kind and name."""
+    """Imports the class; PluginError if missing, or not of its kind and name."""
 
     @cached_property
     def cls(self) -> type[Piece]:
@@ -67,11 +67,11 @@ class Type:
 
 @attrs.frozen(eq=False, slots=False)
 class Spec:
-    """The table of a piece, read when it is first asked for."""
+    """The table of a piece, read on first use."""
 
     origin: Origin
     load: Callable[[], Mapping[str, Any]]
-    """Reads the table; SpecError if it cannot be read, or is not of its kind and name."""
+    """Reads the table; SpecError if unreadable, or not of its kind and name."""
 
     @cached_property
     def table(self) -> Mapping[str, Any]:
@@ -88,7 +88,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.arguments = ""
-        """Those of `loading.load`, as JSON; empty if it was filled by hand."""
+        """Arguments of `loading.load`, as JSON; empty if filled by hand."""
         self.plugins: tuple[Plugin, ...] = ()
         self.hook: Any = None
         """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
@@ -99,7 +99,7 @@ class Registry:
         self._read: dict[Hashable, Any] = {}
 
     def __reduce__(self) -> Any:
-        """Another process loads it again."""
+        """Pickles the arguments: another process loads the registry again."""
         from .loading import loaded_again
 
         if not self.arguments:
@@ -107,7 +107,7 @@ class Registry:
         return loaded_again, (self.arguments,)
 
     def remember(self, key: Hashable, make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of a file, names or tables with these specs, made where it is not known yet; not all is kept."""
+        """The result of `make` for a key, such as a file, names or tables, made on first use; old results are dropped."""
         found = self._read.get(key)
         if found is None:
             if len(self._read) >= REMEMBERED:
@@ -118,7 +118,7 @@ class Registry:
     # -- adding
 
     def add_kind(self, kind: str, default_type: str = "") -> None:
-        """Makes the kind of a contract known, so that its specs are welcome even if no class of it is there."""
+        """Makes the kind of a contract known, to accept its specs even without a class."""
         self._types.setdefault(kind, {})
         self._specs.setdefault(kind, {})
         if default_type:
@@ -127,7 +127,7 @@ class Registry:
     def add_type(self, cls: type[Piece], origin: Origin) -> None:
         """Adds a class under its `kind` and `type_name`.
 
-        Raises SpecError if the name is taken, unless one of the two classes sets `override = True`: then that one wins.
+        Raises SpecError if the name is taken, unless one of the two classes sets `override = True` and so wins.
         """
         if not cls.kind or not cls.type_name:
             raise SpecError.at(origin.file, cls.__name__, "a class of pieces needs a kind and a type_name")
@@ -135,7 +135,7 @@ class Registry:
         self.add_type_name(cls.kind, cls.type_name, Type(origin, lambda: cls))
 
     def add_type_name(self, kind: str, name: str, item: Type) -> None:
-        """Adds a class of a known kind that is imported when it is first asked for, or when its name is taken."""
+        """Adds a class of a known kind, to import on first use, or on a conflict of names."""
         first = self._types[kind].get(name)
         if first is not None:
             from .misnamed import wins
@@ -148,14 +148,14 @@ class Registry:
     def add_spec(self, mapping: Mapping[str, Any], origin: Origin) -> None:
         """Adds a spec under its `kind` and `name`.
 
-        Raises SpecError if the name is taken, unless one of the two specs sets `override = true`: then that one wins. A
-        spec may share the name of its type; it then gives that type's defaults.
+        Raises SpecError if the name is taken, unless one of the two specs sets `override = true` and so wins. A spec
+        may share the name of its type to change the type's defaults.
         """
         self.headed(mapping, origin.file)
         self.add_spec_name(mapping["kind"], mapping["name"], Spec(origin, lambda: mapping))
 
     def add_spec_name(self, kind: str, name: str, item: Spec) -> None:
-        """Adds a spec of a known kind whose table is read when it is first asked for, or when its name is taken."""
+        """Adds a spec of a known kind, to read on first use, or on a conflict of names."""
         spec = self._specs[kind].get(name)
         first: tuple[Any, Origin] | None = None if spec is None else (spec.table, spec.origin)
         if spec is None and name in self._types[kind]:
@@ -172,12 +172,12 @@ class Registry:
         self._forget()
 
     def _forget(self) -> None:
-        """What was made of other names."""
+        """Drops all pieces and results built from other names."""
         self._pieces.clear()
         self._read.clear()
 
     def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
-        """The same table. Raises SpecError unless it says which piece it is."""
+        """Checks the header of a spec and returns the table. Raises SpecError unless the header identifies a piece."""
         if mistakes := list(self._header_mistakes(mapping, file)):
             raise SpecError(mistakes)
         return mapping
@@ -202,13 +202,13 @@ class Registry:
         return tuple(sorted(self._types))
 
     def type_names(self, kind: str) -> tuple[str, ...]:
-        """The names of the classes of a kind, sorted; none of them is imported."""
+        """Names of the classes of a kind, sorted, without importing any."""
         if kind not in self._types:
             raise SpecError.at("", "", unknown("kind", kind, self._types))
         return tuple(sorted(self._types[kind]))
 
     def types(self, kind: str) -> dict[str, type[Piece]]:
-        """The classes of a kind by `type_name`, sorted; all of them are imported."""
+        """Classes of a kind by `type_name`, sorted; imports all."""
         return {name: self._types[kind][name].cls for name in self.type_names(kind)}
 
     def type(self, kind: str, name: str) -> type[Piece]:
@@ -216,30 +216,31 @@ class Registry:
         return self._type(kind, {"type": name})[1].cls
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """The names of all pieces of a kind, sorted: its specs, and its classes that need no spec; imports the classes
-        that have no spec of their name."""
+        """Names of all pieces of a kind, sorted: the specs, and the classes without required keys. Imports the classes
+        without a spec of their name.
+        """
         return tuple(name for name in sorted({*self.type_names(kind), *self._specs[kind]}) if self.has(kind, name))
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is a piece of this kind and name."""
+        """Whether a piece of this kind and name exists."""
         types = self._types[kind] if name in self.type_names(kind) else {}
         return name in self._specs[kind] or (name in types and not required_keys(types[name].cls))
 
     def origin(self, kind: str, name: str) -> Origin:
-        """Where the piece came from."""
+        """Origin of a piece."""
         self._known(kind, name)
         return (self._specs if name in self._specs[kind] else self._types)[kind][name].origin
 
     def built_in(self, origin: Origin) -> bool:
-        """Whether it is a part of SparseMap."""
+        """Whether an origin is a part of SparseMap."""
         return any(plugin.name == origin.plugin and not plugin.contents for plugin in self.plugins)
 
     def type_origin(self, kind: str, type_name: str) -> Origin:
-        """Where the class came from."""
+        """Origin of a class."""
         return self._type(kind, {"type": type_name})[1].origin
 
     def spec(self, kind: str, name: str) -> dict[str, Any]:
-        """The table of a piece, by name or the path of its file, with `extends` resolved; it has `kind`, `name`, `type`."""
+        """The table of a piece, by name or file path, with `extends` resolved; includes `kind`, `name` and `type`."""
         if not is_path(name):
             self._known(kind, name)
         table = self._table(kind, name)
@@ -248,7 +249,7 @@ class Registry:
     # -- building
 
     def get(self, kind: str, name: str) -> Any:
-        """The piece of this name, built once. Raises SpecError if there is none, or if its spec is wrong."""
+        """The piece of this name, built once. Raises SpecError for an unknown name or a wrong spec."""
         if (kind, name) not in self._pieces:
             file = self.origin(kind, name).file
             with placed("", file):
@@ -256,19 +257,19 @@ class Registry:
         return self._pieces[kind, name]
 
     def build(self, kind: str, value: Any, file: str = "", path: str = "") -> Any:
-        """The piece that a spec names or describes: a name, a table with the fields of the piece, or a text form.
+        """Builds the piece for a value of a spec: a name, a table with the fields of the piece, or a text form.
 
-        A table's `type` names a class or a spec, `extends` names a spec (or a class), and without either the kind's
-        default type is used. `file` and `path` say where the value stands, for messages; paths in a table are relative
-        to the file that it was read from (`SpecTable`). A table without `name` is called like its type, or, if it
-        changes a spec, like the spec with `-changed`. A text that is no name may be `type:text`, or `text` for the
-        default type, if the class can be written as a text (`Piece.from_text`).
+        A table's `type` names a class or a spec, `extends` names a spec (or a class); the fallback is the kind's
+        default type. `file` and `path` locate the value for messages; paths in a table are relative to the table's own
+        file (`SpecTable`). A table without `name` takes the name of its type or, with changes to a spec, the spec's
+        name with `-changed`. An unknown text may be `type:text`, or `text` for the default type, if the class has a
+        text form (`Piece.from_text`).
         """
         with placed(path, file):
             return self._piece(kind, value, value.file if isinstance(value, SpecTable) else "")
 
     def resolve(self, kind: str, name_or_path: str | os.PathLike[str]) -> Any:
-        """The piece of this name, or of the spec file at this path (a text that ends in .toml or has a separator)."""
+        """The piece of this name, or of the spec file at this path (a text ending in .toml or with a separator)."""
         text = os.fspath(name_or_path)
         if not is_path(text):
             return self.get(kind, text)
@@ -277,7 +278,7 @@ class Registry:
             return self._piece(kind, {"name": Path(text).stem, **toml_io.read(text, kind)}, file)
 
     def _piece(self, kind: str, value: Any, file: str) -> Any:
-        """The piece of a name, a table or a text form; paths in it are relative to `file`."""
+        """The piece of a name, a table or a text form; inner paths are relative to `file`."""
         self.type_names(kind)  # which tells that there is no such kind
         if isinstance(value, Piece) and value.kind == kind:
             return value
@@ -296,7 +297,7 @@ class Registry:
             return self._build(kind, table, file)
 
     def _build(self, kind: str, table: Mapping[str, Any], file: str) -> Any:
-        """The piece of a table that extends nothing. Mistakes have paths within the table, and no file."""
+        """The piece of a table without `extends`. Mistakes have paths within the table, and no file."""
 
         def refer(value: Any, cls: type[Piece]) -> Any:
             piece = self._piece(cls.kind, value, file)
@@ -319,7 +320,7 @@ class Registry:
             raise not_built(cls, error, self.type_origin(kind, cls.type_name).file) from error
 
     def _inline_table(self, kind: str, value: Mapping[str, Any], file: str) -> dict[str, Any]:
-        """The table with what it extends merged in; it has a name. `file` is where it stands."""
+        """The table merged with its base (`extends`), always with a name. `file` is the file of the table."""
         for key in ("type", "extends"):
             if not isinstance(value.get(key, ""), str):
                 raise SpecError.at("", key, expected_found(str, value[key]))
@@ -337,8 +338,9 @@ class Registry:
         return toml_io.merge({"name": f"{stem}-changed" if changed else stem, **below}, own)
 
     def _table(self, kind: str, name: str, file: str = "", seen: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
-        """The table of a piece by name, or by its file beside `file`, without name, with everything that it extends merged
-        in; `seen` are those that extend it, and their files."""
+        """The table of a piece without its name, merged with all its bases. `name` is a name, or a path relative to
+        `file`; `seen` lists the extending pieces and their files.
+        """
         types, specs = self._types[kind], self._specs[kind]
         if name in types and (name not in specs or name in [one for one, _ in seen[-1:]]):
             return {"type": name}  # a spec may extend the type of its own name
@@ -371,7 +373,7 @@ class Registry:
         return self._default_types.get(kind, "") if self.type_names(kind) else ""
 
     def _type(self, kind: str, table: Mapping[str, Any]) -> tuple[str, Type]:
-        """The class that a table asks for, or the default class of the kind, with its name."""
+        """The name and class of a table's `type`, or of the kind's default type."""
         types = self.type_names(kind)
         name = table.get("type", self._default_type(kind))
         if not name:
@@ -385,17 +387,17 @@ class Registry:
             raise self.no_name(kind, name, self.names(kind))
 
     def no_name(self, kind: str, name: str, names: Iterable[str]) -> SpecError:
-        """The error for a name that none of these `names` is."""
+        """The error for a name outside `names`."""
         from .misnamed import no_name
 
         return SpecError.at("", "", no_name(self, kind, name, names))
 
 
 def required_keys(cls: type[Piece]) -> list[str]:
-    """Keys of a class without a default; with none it is a piece without any spec."""
+    """Keys of a class without a default; a class with none is a piece without any spec."""
     return [key for key, field in keys(cls).items() if field.default is attrs.NOTHING]
 
 
 def is_path(text: str) -> bool:
-    """Whether a text names a spec file rather than a piece."""
+    """Whether a text is the path of a spec file rather than a name."""
     return text.endswith(".toml") or "/" in text or os.sep in text

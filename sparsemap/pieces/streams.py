@@ -1,8 +1,8 @@
-"""Tiles as bits: the codecs of the ranks of a tensor, one after the other, and back.
+"""Tiles as bits: encoding by the codecs of a tensor's ranks, rank after rank, and decoding.
 
-A tile is a tree of fibers: rank after rank, a fiber lists positions, each the fiber of the rank below. The stream of a rank
-holds its fibers in the order of storage, then their offsets, where the format has any. It is read from the bits, the shape
-and what the streams of outer ranks have told, and nothing else.
+A tile is a tree of fibers: a fiber lists positions, each with a fiber of the rank below. The stream of a rank holds the
+fibers in the order of storage, then the fibers' offsets, if the format has offsets. A decoder reads a stream from the
+bits, the shape and the facts from the streams of outer ranks, nothing else.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from .contracts.base import Array
 from .contracts.codec import BitReader, Code, RankShape
 
 UNTOLD = Outer()
-"""Of the outermost rank."""
+"""For the outermost rank: no facts from outside."""
 
 
 @attrs.frozen(eq=False)
 class TileLayout:
-    """What formats store of tiles (U, L1, .., LR), or of one tensor, U = 1."""
+    """Stored fibers, positions and words of tiles (U, L1, .., LR), or of one tensor, U = 1."""
 
     fibers: tuple[Array, ...]
     """Per rank, (U, L1, .., the rank above) bool: the fiber is stored."""
     positions: tuple[Array, ...]
-    """Per rank, (U, L1, .., the rank) bool: positions that the fibers list, or that lead to a stored fiber."""
+    """Per rank, (U, L1, .., the rank) bool: positions listed by the fibers, or on the way to a stored fiber."""
     words: Array
     """(U, L1, .., LR) bool: words of data."""
 
 
 def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> TileLayout:
-    """`padding`: whether fibers are padded, to the fullest one of all tiles; `every_fiber`: whether an encoder writes
-    all fibers below positions that are there, as a decoder needs them, empty ones too."""
+    """Stored parts of tiles. `padding`: pad fibers, to the fullest fiber of all tiles; `every_fiber`: write all fibers
+    below stored positions, empty fibers too, as a decoder needs.
+    """
     exists: Array = np.ones(len(tiles), dtype=bool)
     first = next((form for form in formats if form.compressed), None)
     every = every_fiber or (first is not None and first.padded and padding)  # which stores empty fibers, too
@@ -57,7 +58,7 @@ def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every
 
 
 def _kept(occupied: Array, fibers: Array, form: Format, padding: bool) -> Array:
-    """Positions that a compressed rank stores, (.., L) bool."""
+    """Positions stored by a compressed rank, (.., L) bool."""
     kept = blocks(occupied, form.block)
     if form.padded and padding:
         count = kept.sum(axis=-1, keepdims=True)
@@ -74,7 +75,9 @@ def blocks(positions: Array, block: int) -> Array:
 
 
 def outer_of(above: Format | None, offsets: bool = False) -> Outer:
-    """What a rank tells those below; `offsets`: it has some besides those of its format."""
+    """Facts about a rank's fibers known from the rank above; `offsets`: the rank above has offsets besides those of its
+    format.
+    """
     if above is None:
         return UNTOLD
     filled = above.compressed and above.block == 1 and not above.padded
@@ -83,12 +86,12 @@ def outer_of(above: Format | None, offsets: bool = False) -> Outer:
 
 @attrs.frozen(eq=False)
 class Coding:
-    """How the ranks of a tensor, outer to inner, are coded."""
+    """Coding of the ranks of a tensor, outer to inner."""
 
     formats: tuple[Format, ...]
     lengths: tuple[int, ...]
     offsets: tuple[bool, ...]
-    """Ranks with offsets, by their format or besides."""
+    """Ranks with offsets, from the format or additional."""
     shapes: tuple[RankShape, ...]
 
     @classmethod
@@ -96,9 +99,9 @@ class Coding:
         cls, formats: Sequence[Format], lengths: Sequence[int], outer: Outer = UNTOLD, usual: Sequence[float] = (),
         offsets: Sequence[bool] = (), exact: bool = False, even: Sequence[int] = (),
     ) -> Coding:  # fmt: skip
-        """`outer`: what ranks outside have told; `usual`: per rank, the share of its positions that hold something in the
-        whole tensor; `offsets`: ranks that have some besides those of their format; `exact`: widths that are not rounded;
-        `even`: as in `RankShape`."""
+        """Coding from formats and fiber lengths. `outer`: facts from ranks outside; `usual`: fill per rank in the whole
+        tensor; `offsets`: ranks with additional offsets; `exact`: widths are not rounded; `even`: as in `RankShape`.
+        """
         inner = len(formats) - 1
         more = [(form.offsets or bool(offsets and offsets[rank])) and rank < inner for rank, form in enumerate(formats)]
         shapes = []
@@ -111,28 +114,28 @@ class Coding:
 
 
 def block_of(form: Format, length: int) -> int:
-    """Positions of a fiber that are stored together."""
+    """Positions of a fiber stored together."""
     return min(form.block, length) if form.compressed else 1
 
 
 @attrs.frozen(eq=False)
 class TileStream:
-    """The bits of some tiles."""
+    """Bits of some tiles."""
 
     ranks: tuple[Array, ...]
-    """Per rank, its bits, tile after tile."""
+    """Per rank, bits of all tiles, tile after tile."""
     sizes: Array
-    """(tiles, ranks) bits of each."""
+    """(tiles, ranks) number of bits."""
     ends: Array | None
-    """(fibers,) entries of the outermost fibers, which a rank outside would tell; None: they end by themselves."""
+    """(fibers,) entries of the outermost fibers, to be known from a rank outside; None: the code marks the ends."""
     roots: Array
-    """(tiles,) bool: something is stored of the tile."""
+    """(tiles,) bool: whether anything of the tile is stored."""
     data: Array
-    """(words stored,) bool: whether they are nonzero, in the order of the ranks."""
+    """(words stored,) bool: whether a word is nonzero, in the order of the ranks."""
 
 
 def encode(tiles: Array, coding: Coding, layout: TileLayout | None = None) -> TileStream:
-    """Tiles (U, L1, .., LR) bool; `layout` if more than the tiles decides what is stored."""
+    """Encodes tiles (U, L1, .., LR) bool; pass `layout` if stored parts depend on more than the tiles."""
     layout = layout or lay_out(tiles, coding.formats, every_fiber=True)
     count, lengths = len(tiles), coding.lengths
     codes: list[Code] = []
@@ -162,7 +165,9 @@ def encode(tiles: Array, coding: Coding, layout: TileLayout | None = None) -> Ti
 
 
 def _offsets(rows: Array, below: Array, width: int) -> Code:
-    """Where the part below each position that is there (m,) begins, from the begin of its fiber on, and where the last ends."""
+    """Offsets of stored positions: the begin of the part below each position (m,), relative to the begin of its fiber,
+    and the end of the last part.
+    """
     count = len(rows)
     fiber = np.nonzero(rows)[0]
     running = np.cumsum(below)
@@ -175,10 +180,11 @@ def _offsets(rows: Array, below: Array, width: int) -> Code:
 
 
 def decode(stream: TileStream, coding: Coding, layout: TileLayout | None = None) -> Array:
-    """The tiles (U, L1, .., LR) bool again: positions from the bits, zeros among the stored words from the data.
+    """Inverse of `encode`, tiles (U, L1, .., LR) bool: positions from the bits, zeros among the stored words from the
+    data.
 
-    PluginError that names the format which leaves bits over, or does not bring back what is in the `layout` where that is
-    given; ValueError where the bits are not those of such tiles.
+    PluginError with the name of the format if bits are left over, or if the tiles differ from a given `layout`;
+    ValueError if the bits do not match the stored data.
     """
     lengths = coding.lengths
     fibers = np.flatnonzero(stream.roots)

@@ -15,7 +15,9 @@ SOME: Any = attrs.validators.min_len(1)
 
 
 WARM_STARTS = ("edit", "log", "previous", "off")
-"""Which earlier layers the search of a layer starts from: the most similar ones by a metric, the one before, none."""
+"""Starting designs for the search of a layer: from the most similar layers by a metric, from the previous layer, or
+none.
+"""
 
 
 def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ...]) -> None:
@@ -25,7 +27,7 @@ def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ..
 
 @attrs.frozen(kw_only=True)
 class Study(Piece):
-    """Which cells to run: every workload and network on every hardware, with every searcher, seed, and what else is listed."""
+    """Cells to run: every workload and network on every hardware, with every searcher, seed and further listed variant."""
 
     kind: ClassVar[str] = "study"
     type_name: ClassVar[str] = "study"
@@ -34,7 +36,7 @@ class Study(Piece):
     workloads: tuple[str, ...] = attrs.field(default=(), metadata=naming("workload", paths=True))
     """Names or TOML files, relative to the study."""
     networks: tuple[str, ...] = attrs.field(default=(), validator=_something, metadata=naming("network", paths=True))
-    """Names or TOML files, relative to the study; a cell of one searches all of its layers."""
+    """Names or TOML files, relative to the study; a cell of a network searches all layers."""
     hardware: tuple[str | Table, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
     """Names or TOML files, relative to the study, or tables."""
     searchers: tuple[str, ...] = attrs.field(
@@ -42,43 +44,44 @@ class Study(Piece):
     )
     """Names or TOML files, relative to the study."""
     space: str | Table = attrs.field(default="", metadata=naming("space", paths=True))
-    """The design space of searchers that `spaces` does not name; absent: the one that the hardware names, or the usual."""
+    """Design space of searchers missing from `spaces`; absent: the space named by the hardware, or the usual space."""
     spaces: tuple[str | Table, ...] | Mapping[str, str | Table] = attrs.field(
         factory=dict, metadata=naming("space", paths=True)
     )
-    """A list: every cell runs in each of these spaces. A table: the space per searcher where they differ, such as a fixed
-    mapping for a baseline."""
+    """A list: every cell runs in each of these spaces. A table: the space per searcher, such as a fixed mapping for a
+    baseline.
+    """
     formats: tuple[tuple[str, ...], ...] = ()
-    """Every cell runs with each of these lists of formats added to those of its space, `[]` adds none."""
+    """Lists of formats: every cell runs with each list added to the formats of its space; `[]` adds none."""
     mechanisms: tuple[tuple[str, ...], ...] = ()
-    """Every cell runs with each of these lists of mechanisms added to those of its space."""
+    """Lists of mechanisms: every cell runs with each list added to the mechanisms of its space."""
     objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
-    """What is minimised."""
+    """Objective to minimise."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
-    """What evaluates the designs; absent: what the space asks for, or the usual one."""
+    """Cost model for the designs; absent: the cost model of the space, or the usual one."""
     cost_models: tuple[str | Table, ...] = attrs.field(default=(), metadata=naming("cost-model", paths=True))
-    """Every cell runs with each of these cost models, in place of `cost_model`."""
+    """Cost models in place of `cost_model`: every cell runs with each."""
     technology: str | Table = attrs.field(default="", metadata=naming("technology", paths=True))
-    """Energies, leakage and areas of all hardware; absent: those that each names."""
+    """Energies, leakage and areas of all hardware; absent: each hardware's own technology."""
     budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
-    """Designs that each search evaluates; of a network, per layer."""
+    """Designs evaluated per search; for a network, per layer."""
     count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))
-    """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
+    """Designs counted against the budget; with `valid`, invalid designs are free, up to 1,000 times the budget."""
     warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
-    """Of networks: which earlier layers a layer starts from; absent: "edit", if the searcher takes designs."""
+    """For networks: earlier layers to start a layer from; absent: "edit", if the searcher accepts starting designs."""
     fuse: bool = False
-    """Of networks: plan which tensors stay on chip between layers, as `run --fuse` does."""
+    """For networks: plan tensors to stay on chip between layers, as `run --fuse` does."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
-    """Seeds of the random numbers, a search for each."""
+    """Random seeds, a search for each."""
     out: str = ""
     """Folder for the results, relative to the working directory; `--out` overrides it."""
 
 
 @attrs.frozen(kw_only=True)
 class Network(Piece):
-    """The layers of a neural network in order: workloads to be searched, and the operations between them.
+    """The layers of a neural network in order: workloads to search, and operations between them.
 
-    `sparsemap.problem.network` makes nodes of it, with their shapes.
+    `sparsemap.problem.network` turns the layers into nodes with shapes.
     """
 
     kind: ClassVar[str] = "network"
@@ -86,19 +89,23 @@ class Network(Piece):
     default_type: ClassVar[str] = "network"
 
     layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    """One table per layer: `type` names a type of workload or operation, whose keys the others are, or `workload` a
-    workload; `name`, `repeat` (how often it stands there, one after the other), `inputs` (by default the layer before;
-    "input" is the network's) and `tied` (a layer before it whose weights it has)."""
+    """One table per layer: `type` names a type of workload or operation, with the other keys as fields, or `workload`
+    names a workload. Further keys: `name`, `repeat` (number of copies in a row), `inputs` (by default the layer before;
+    "input" is the network's) and `tied` (an earlier layer with the same weights).
+    """
     lacks: tuple[str, ...] = ()
-    """What no layer has and no total counts, such as operators of the model that it was imported from."""
+    """Parts missing from all layers and totals, such as operators of an imported model."""
     input: tuple[int, ...] = ()
-    """Shape of the input without the batch, (channels, height, width) or (rows, columns). With it the layers are a graph
-    whose shapes have to fit; without it a list of layers that are not connected."""
+    """Shape of the input without the batch, (channels, height, width) or (rows, columns). With an input the layers form
+    a graph of matching shapes; without, a list of unconnected layers.
+    """
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Samples at a time, for all layers that do not say otherwise."""
+    """Samples at a time, for all layers without a batch of their own."""
     defaults: Mapping[str, Table] = attrs.field(factory=dict)
-    """By type of layer, what its keys are where the layer does not set them, such as densities."""
+    """Default keys by type of layer, such as densities."""
     outputs: tuple[str, ...] = ()
-    """Layers whose outputs are the network's although others read them; those that none reads always are."""
+    """Layers with outputs that the network returns, although other layers read them; a layer without readers is always
+    an output.
+    """
     rectified: tuple[str, ...] | None = None
-    """Layers of whose output negative words become zero before anybody reads it; absent: nobody has said so."""
+    """Layers with rectified outputs: negative words become zero before any layer reads them; absent: unknown."""

@@ -1,4 +1,4 @@
-"""Pieces that are written as a text: `type:text`, or `text` for the default type of their kind."""
+"""Pieces in text form: `type:text`, or `text` for the default type of their kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def table_of(registry: Registry, kind: str, text: str, default_type: str) -> Mapping[str, Any] | None:
-    """The table that a text which is no name stands for; None: there is none."""
+    """Spec table of a text form; None if the text is not a text form."""
     types = registry.type_names(kind)
     start, colon, rest = text.partition(":")
     type_name, own = (start, rest) if colon else (default_type, text)
@@ -25,7 +25,7 @@ def table_of(registry: Registry, kind: str, text: str, default_type: str) -> Map
 
 @contextmanager
 def of_text(text: str) -> Iterator[None]:
-    """Mistakes inside the `with` block are those of a text: the user wrote no keys."""
+    """Reports mistakes inside the `with` block as mistakes of a text: the user wrote no keys."""
     try:
         yield
     except SpecError as error:

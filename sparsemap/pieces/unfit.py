@@ -1,4 +1,4 @@
-"""Why plugins cannot be loaded: what is wrong with one, or with what it registers, and the line in it."""
+"""Reasons why plugins cannot be loaded: the mistake of a plugin or of a registered class, and its line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def mistake(package: Package, message: str, cls: Any = None) -> Mistake:
 
 
 def raised(error: BaseException, *ours: str) -> str:
-    """What a plugin raised, and the line in it; `ours` are how paths start that are not its own."""
+    """An exception of a plugin, with its line; `ours` are path prefixes of code outside the plugin."""
     line = plugin_line(error.__traceback__, ours)
     return f"raised {type(error).__name__}: {error} ({line})"
 
 
 def not_imported(error: BaseException, name: str) -> str:
-    """Why a plugin cannot be imported, with the line in it, and how to go on."""
+    """Reason for a failed import of a plugin, with its line, and a way to go on."""
     ours = ("<", *map(os.path.dirname, (__file__, importlib.__file__)), pkgutil.__file__)
     line = plugin_line(error.__traceback__, ours)
     cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")

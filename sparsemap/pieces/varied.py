@@ -1,4 +1,4 @@
-"""Values of a spec that may vary: `{ choices = [...] }`, or `{ low = ..., high = ..., factor = ... }`, in place of one."""
+"""Variable values of a spec: `{ choices = [...] }`, or `{ low = ..., high = ..., factor = ... }`, in place of a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from ..errors import SpecError, nearest
 
 VARIED = ({"choices"}, {"low", "high", "factor"}, {"low", "high", "step"})
-"""Keys of a table that stands for the values that a key may have."""
+"""Keys of a table with the possible values of a key."""
 MOST_VALUES = 1000
 
 
 def _values(table: Mapping[str, Any], path: str) -> list[Any]:
-    """The values of `{ choices = ... }`, or of a range, with its unit."""
+    """Values of `{ choices = ... }`, or of a range, with the range's unit."""
     if "choices" in table:
         if not isinstance(table["choices"], list | tuple) or not table["choices"]:
             raise SpecError.at("", path, f"has choices = {table['choices']!r}, expected a list of at least 1 value")
@@ -44,7 +44,7 @@ def _values(table: Mapping[str, Any], path: str) -> list[Any]:
 
 
 def _number(value: Any, path: str) -> tuple[float, str]:
-    """A number and its unit, "" where there is none."""
+    """A number and its unit; "" without a unit."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
     found = re.fullmatch(r"\s*([0-9.]+)\s*(\D.*?)\s*", value) if isinstance(value, str) else None
@@ -55,7 +55,7 @@ def _number(value: Any, path: str) -> tuple[float, str]:
 
 
 def without_choices(value: Any, path: str, found: dict[str, Any]) -> Any:
-    """The value with the first one in place of what may vary, which goes to `found` by its path."""
+    """The value with the first choice in place of each variable value; the choices are added to `found` by path."""
     if isinstance(value, Mapping):
         if set(value) in VARIED and path:
             found[path] = _values(value, path)

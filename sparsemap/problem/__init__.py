@@ -1,5 +1,5 @@
-"""One workload on one hardware: its levels and places, the space of its designs, decoding, and what designs cost.
+"""A workload on a hardware: levels and places, the space of designs, decoding, and the costs of designs.
 
-Public: `problem`, `space`, `designs`, `evaluation`, `evaluator` (in blocks), `design_file`, `load`
-(from names and tables to a `Problem`).
+Public: `problem`, `space`, `designs`, `evaluation`, `evaluator` (in blocks), `design_file`, `load` (from names and
+tables to a `Problem`).
 """

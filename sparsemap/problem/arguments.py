@@ -1,4 +1,4 @@
-"""What callers in Python give a search or a space, checked where it is not what the fast paths expect."""
+"""Checks of arguments from Python callers of a search or a space, run after a fast path has refused them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def refuse(problem: Any, seed: Any) -> None:
-    """`SearchError` for what is no problem or no seed."""
+    """`SearchError` unless given a problem and a seed."""
     if not isinstance(problem, Problem):
         text = "expected a Problem, as load_problem(WORKLOAD, HARDWARE) makes it"
         raise SearchError(f"search: the problem is {shortened(problem)}, {text}")
@@ -27,13 +27,13 @@ def refuse(problem: Any, seed: Any) -> None:
 
 
 def check_seed(seed: Any) -> None:
-    """`SearchError` for what is no seed."""
+    """`SearchError` unless given a seed."""
     if not (isinstance(seed, int | np.integer) and seed >= 0):
         raise SearchError(f"search: the seed is {shortened(seed)}, expected a whole number, at least 0")
 
 
 def refuse_genomes(space: Space, genomes: Array) -> NoReturn:
-    """`EvaluationError` for genomes that are not (B, G) integers within the bounds of a space."""
+    """`EvaluationError` for genomes other than (B, G) integers within the bounds of a space."""
     if genomes.ndim != 2 or genomes.shape[1] != len(space):
         raise EvaluationError(f"genomes have shape {genomes.shape}, expected (B, {len(space)})")
     if genomes.dtype.kind not in "iu":
@@ -46,14 +46,14 @@ def refuse_genomes(space: Space, genomes: Array) -> NoReturn:
 
 
 def refuse_draw(rng: Any, count: Any) -> NoReturn:
-    """`EvaluationError` for what is no generator of random numbers, or no number of genomes."""
+    """`EvaluationError` for a wrong generator of random numbers, or a wrong number of genomes."""
     if not isinstance(rng, np.random.Generator):
         raise EvaluationError(f"rng is {shortened(rng)}, expected a Generator, as np.random.default_rng(SEED) makes it")
     raise EvaluationError(f"count is {shortened(count)}, expected a whole number, at least 0")
 
 
 def refuse_told(evaluation: Evaluation, problem: Problem, genomes: Genomes) -> NoReturn:
-    """`EvaluationError` for an evaluation that is told and is not that of these genomes."""
+    """`EvaluationError` for an evaluation, given to `tell`, of other genomes."""
     if evaluation.problem not in ("", problem.title):
         raise EvaluationError(f"tell: the evaluation is of {evaluation.problem}, expected one of {problem.title}")
     if len(evaluation) != len(genomes):
@@ -62,7 +62,7 @@ def refuse_told(evaluation: Evaluation, problem: Problem, genomes: Genomes) -> N
 
 
 def plain_scores(scores: Any, count: int) -> Array:
-    """Scores (count,) float64 that were told; `EvaluationError` if they are none."""
+    """Scores (count,) float64 given to `tell`; `EvaluationError` for anything else."""
     try:
         found = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The chip of a hardware in numbers: sizes, speeds, energies, leakage and area of one instance of every storage level."""
+"""The chip of a hardware in numbers: sizes, speeds, energies, leakage and area per instance of every storage level."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from .tables import content_of
 
 FIGURES = {"fanout": np.int64, "word_bits": np.int64, "metadata_width": np.int64, "shared_capacity": np.bool_}
 LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")
-"""What a chip has of a `Level` as it is; of limits, None is infinity."""
+"""Figures of a `Level` copied to a chip; limits of None become infinity."""
 
 
 LARGEST_FIGURE = 1e18
-"""Of energies, powers and areas; products of larger figures with counts would no longer be finite."""
+"""Limit of energies, powers and areas; products of larger figures with counts could overflow."""
 
 
 @attrs.frozen(eq=False)
 class Chip:
-    """One chip, or B of them.
+    """A chip, or B chips.
 
-    An array per storage level is (S,), outermost level first; with one chip per design it is (S, B). A scalar figure is (),
-    or (B,). All figures are for one instance; inf: unlimited.
+    An array per storage level is (S,), outermost level first; with a chip per design it is (S, B). A scalar figure is
+    (), or (B,). All figures are per instance; inf: unlimited.
     """
 
     names: tuple[str, ...]
-    """Of the S storage levels."""
+    """Names of the S storage levels."""
     instances: Array
-    """(S + 1,) int64, on the whole chip; the last are the compute units."""
+    """(S + 1,) int64, instances on the whole chip; the last entry counts compute units."""
     fanout: Array
-    """(S,) int64, instances of the next inner level, or compute units, below one instance."""
+    """(S,) int64, instances of the next inner level, or compute units, per instance."""
     word_bits: Array
-    """(S,) int64, bits of a data word."""
+    """(S,) int64, bits per data word."""
     access_words: Array
-    """(S,) int64, words of an access."""
+    """(S,) int64, words per access."""
     metadata_width: Array
-    """(S,) int64, bits of a metadata access."""
+    """(S,) int64, bits per metadata access."""
     capacity_bits: Array
     metadata_capacity_bits: Array
-    """(S,) float64, of a memory for metadata alone."""
+    """(S,) float64, capacity of a separate metadata memory."""
     shared_capacity: Array
     """(S,) bool, whether data and metadata share `capacity_bits`."""
     read_bandwidth: Array
@@ -62,22 +62,23 @@ class Chip:
     bandwidth: Array
     """(S,) float64, reads and writes together, words per cycle."""
     lookahead: Array
-    """(S + 1,) float64, positions that a skipping unit sees in a cycle, per child; the last: at the compute units."""
+    """(S + 1,) float64, positions examined per cycle by a skipping unit, per child; the last: at the compute units."""
     energy_pj: Mapping[str, Array]
-    """(S,) float64 by action: `LEVEL_ACTIONS`, `RECODE_ACTIONS`."""
+    """(S,) float64 pJ by action: `LEVEL_ACTIONS`, `RECODE_ACTIONS`."""
     mac_pj: Mapping[str, Array]
-    """() float64 by action: compute, gated, skipped."""
+    """() float64 pJ by action: compute, gated, skipped."""
     add_pj: Mapping[str, Array]
-    """One addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
-    `metadata_width` bits."""
+    """pJ per addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
+    `metadata_width` bits.
+    """
     leakage_mw: Array
     asleep: Array
-    """(S,) share of its leakage that an instance takes which is not used; 1 where it cannot be switched off."""
+    """(S,) leakage share of an unused instance; 1 where instances cannot be switched off."""
     area_mm2: Array
-    """(S,) float64, without what lies below."""
+    """(S,) float64, area without the levels below."""
     mac_area_mm2: Array
     units_area_mm2: Array
-    """Of all decoders and skipping units together, where the hardware lists its `units`, and of its converter."""
+    """Total area of all decoders and skipping units, if the hardware lists `units`, and of the converter."""
     wire_pj_per_bit_mm: Array
     gated_residual: Array
     """Least cost of a gated access or compute, as a share of a full one."""
@@ -89,12 +90,12 @@ class Chip:
 
     @property
     def batch(self) -> int | None:
-        """B where every design has a chip of its own; None: one chip for all designs."""
+        """B with a chip per design; None: a single chip for all designs."""
         return self.fanout.shape[1] if self.fanout.ndim == 2 else None
 
     @property
     def digest(self) -> str:
-        """Equal for equal chips."""
+        """Digest, equal for equal chips."""
         arrays = {field.name: getattr(self, field.name) for field in attrs.fields(Chip)}
         return hashlib.sha256(repr(content_of(arrays)).encode()).hexdigest()
 
@@ -105,7 +106,7 @@ class Chip:
         return levels + self.instances[-1] * self.mac_area_mm2 + self.units_area_mm2
 
     def take(self, rows: Rows | int) -> Chip:
-        """The chips of some of the B designs; of one row, one chip for all."""
+        """Chips of the B designs in `rows`; for a single row, one chip for all designs."""
         if self.batch is None:
             raise SearchError("there is one chip for all designs; expected a batch of chips to take rows from")
         changed: dict[str, Any] = {}
@@ -119,9 +120,9 @@ class Chip:
 def chip_of(
     levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry, file: str = ""
 ) -> Chip:
-    """The chip of a hardware. `SpecError` with every figure that the technology cannot give, or that is no such number.
+    """The chip of a hardware. `SpecError` with every figure missing from the technology or out of range.
 
-    A level's own energies and leakage come before the technology's.
+    A level's own energies and leakage take precedence over the technology's.
     """
     mistakes: list[Mistake] = []
 
@@ -184,8 +185,9 @@ def _is_number(value: Any) -> bool:
 
 
 def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
-    """Area of the converter and the sparse units of a hardware, each so many 16-bit MACs: a mechanism at a level has a unit
-    for each child, as one at the compute units has, and a format a decoder in each instance of every level on chip."""
+    """Area of the converter and the sparse units of a hardware, each unit in 16-bit MACs. A mechanism has a unit per
+    child of each instance, or per compute unit; a format has a decoder per instance of every level on chip.
+    """
     converter = hardware.converter.area_mm2 if hardware.converter else 0.0
     if hardware.units is None:
         return converter
@@ -203,5 +205,5 @@ def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardwar
 
 
 def _limits(values: Any) -> Array:
-    """(n,) float64, inf where a value is None."""
+    """(n,) float64, inf in place of None."""
     return np.array([math.inf if value is None else value for value in values], np.float64)

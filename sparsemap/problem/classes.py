@@ -1,4 +1,4 @@
-"""Classes of designs that a cost model knows bounds of, as searchers see them: scores, and genomes."""
+"""Classes of designs with bounds by a cost model, in the form for searchers: scores and genomes."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from .problem import Problem
 from .space import Space
 
 CHECKED, SOUND = 256, 32
-"""Classes of the least scores that are looked at more closely, at most, until so many of them may hold designs."""
+"""Limits of a closer look at the classes of least scores: `CHECKED` classes, or `SOUND` classes with possible designs.
+"""
 TRIES = 4
-"""Guesses for each design that is drawn of a class: repair may lead out of it."""
+"""Guesses per design drawn from a class: repair may move a guess out of the class."""
 PROMISING = 0.5
-"""Share of the designs in a class for which the cost model says what promises to be good in it."""
+"""Share of the designs in a class to change to the cost model's promising designs."""
 
 
 @attrs.frozen(eq=False)
 class ScoredClasses:
-    """The classes of one problem with the least score of each."""
+    """The classes of a problem with the least score of each."""
 
     problem: Problem
     known: Classes
     least: Array
-    """(N + 1,) what no design of a class is below; the last: infinity, for designs that cannot be valid."""
+    """(N + 1,) lower bound on the score of each class; the last: infinity, for designs that cannot be valid."""
     ranking: Array
-    """(n,) the classes that have a finite one, the best first."""
+    """(n,) classes with a finite bound, the best first."""
 
     def of(self, designs: Designs) -> Array:
-        """(B,) the class of each, N or -1 where no design is valid."""
+        """(B,) class of each design, N or -1 for designs that cannot be valid."""
         with guarded(self.problem.cost_model, "classes"):
             return np.asarray(self.known.of(designs), dtype=np.int64)
 
     def unproved(self, score: float, within: float) -> Array:
-        """(N + 1,) bool: the class may hold something better than `score` by more than a factor."""
+        """(N + 1,) bool: the class may hold a design better than `score` by more than the factor `within`."""
         open_: Array = self.least * within < score if np.isfinite(score) else np.isfinite(self.least)
         return open_
 
     def hopeful(self, designs: Designs, score: float) -> Array:
-        """(B,) bool: the class may hold something better than `score`."""
+        """(B,) bool: the class of the design may hold a design better than `score`."""
         least: Array = self.least[self.of(designs)]
         return least < score if np.isfinite(score) else np.ones(len(designs), dtype=bool)
 
     def moved(self, space: Space, genomes: Genomes, classes: Array, rng: np.random.Generator) -> Genomes:
-        """Genomes (n, G) changed so that their designs are of these classes (n,), half of them to what promises to be good
-        there; as they are where the space cannot express it. They may be invalid, see `Space.repaired`."""
+        """Genomes (n, G) moved into these classes (n,), half of them to promising designs; unchanged if the space
+        cannot express the move. Results may be invalid, see `Space.repaired`.
+        """
         return self._moved(space, genomes, classes, rng, rng.random(len(classes)) < PROMISING)
 
     def _moved(
@@ -75,7 +77,7 @@ class ScoredClasses:
         return changed
 
     def draw(self, space: Space, classes: Array, rng: np.random.Generator) -> Genomes:
-        """Repaired guesses (n, G) of these classes (n,), where repair leaves any there."""
+        """Repaired guesses (n, G) in these classes (n,), as far as repair leaves any in the class."""
         rows = np.repeat(classes, TRIES)
         promising = np.repeat(rng.random(len(classes)) < PROMISING, TRIES)
         moved = self._moved(space, space.guess(len(rows), rng), rows, rng, promising)
@@ -85,7 +87,7 @@ class ScoredClasses:
 
 
 def classes_of(problem: Problem) -> ScoredClasses | None:
-    """None: the cost model knows none, or the objective does not say what the costs of a bound are worth."""
+    """Scored classes of a problem. None: unknown to the cost model, or the objective cannot score a bound."""
     judge = problem.judge
     if not judge.monotone or len(judge.names) > 1 or problem.scenarios or problem.layouts != (problem,):
         return None

@@ -1,4 +1,4 @@
-"""What a space of chips demands of each: expressions over costs and the sizes of levels."""
+"""Constraints on the chips of a space: expressions over costs and the sizes of levels."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..spec.expressions import Expression
 from .chip import Chip
 
 SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
-"""What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
+"""Sizes of a level for constraints, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
 COSTS = ("energy_pj", "cycles", "seconds", "power_w", "area_mm2", "edp")
-"""What else they may ask."""
+"""Costs for constraints."""
 
 
 def broken_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float], file: str = "") -> str:
-    """The first constraint that does not hold; those that read a cost which is not known yet are passed over."""
+    """The first broken constraint, or ""; constraints over unknown costs are passed over."""
     with placed("", file):
         return next((text for text, excess in _broken(constraints, chip, costs)), "")
 
 
 def excess_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> float:
-    """By how much constraints do not hold: shares of their larger sides, 1 for those that are no plain comparison."""
+    """Total violation of constraints: excess as a share of the larger side, 1 for anything but a plain comparison."""
     return sum(excess for _, excess in _broken(constraints, chip, costs))
 
 
@@ -43,7 +43,7 @@ def _broken(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]
 
 
 def broken_by(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, Array], file: str = "") -> list[Array]:
-    """For each constraint, which of B designs on one chip break it, (B,) bool; `costs` are all that are known by name."""
+    """For each constraint, (B,) bool: the designs on a chip that break it; `costs` holds all costs by name."""
     values: dict[str, Any] = {**{name: costs[name] for name in COSTS}, **_sizes(chip)}
     with placed("", file), np.errstate(all="ignore"):
         return [
@@ -53,7 +53,7 @@ def broken_by(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, Arra
 
 
 def _sizes(chip: Chip) -> dict[str, float]:
-    """What constraints may ask of levels, by name."""
+    """Sizes of all levels by name."""
     found: dict[str, float] = {}
     for s, name in enumerate(chip.names):
         sizes = (chip.capacity_bits[s], chip.fanout[s], chip.instances[s], chip.word_bits[s])

@@ -1,4 +1,4 @@
-"""Costs by name: those that a cost model gives, and those that follow from them and the chip."""
+"""Costs by name: the costs from a cost model, and the costs derived from these and the chip."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..pieces.contracts.base import Array, Rows
 from .chip import Chip
 
 BASIC = ("energy_pj", "cycles")
-"""Costs that every cost model gives."""
+"""Costs common to all cost models."""
 PICO = 1e-12
 
 
 @attrs.frozen
 class Derived:
-    """A cost that follows from others."""
+    """A cost derived from others."""
 
     unit: str
     of: Callable[[Costs, Any], Array]
-    """From the other costs and the chip."""
+    """Formula over the other costs and the chip."""
 
 
 DERIVED: dict[str, Derived] = {
@@ -32,19 +32,21 @@ DERIVED: dict[str, Derived] = {
     "edp_js": Derived("J * s", lambda costs, chip: costs["energy_pj"] * PICO * costs["seconds"]),
     "area_mm2": Derived("mm2", lambda costs, chip: costs["cycles"] * 0.0 + chip.total_area_mm2),
 }
-"""By name. All but `edp` need the chip: power is the mean over the time of the workload, area that of all instances."""
+"""Derived costs by name. All but `edp` need the chip: power is the mean over the time of the workload, area covers all
+instances.
+"""
 FALLING = ("power_w",)
-"""Those that may fall when energy or cycles grow."""
+"""Derived costs not monotone in energy and cycles."""
 ALIASES = {"energy": "energy_pj", "delay": "cycles", "power": "power_w", "area": "area_mm2"}
 """Costs by the names of objectives."""
 UNITS = {"energy_pj": "pJ", "cycles": "cycles"} | {name: derived.unit for name, derived in DERIVED.items()}
 
 
 class Costs(Mapping[str, Any]):
-    """Costs of B designs, (B,) float64 each, infinity where the design is invalid; or of one design, a float each.
+    """Costs of B designs, (B,) float64 each, infinity for invalid designs; or of a single design, a float each.
 
-    `own` are those of the cost model, `energy_pj` and `cycles` among them; what is in `DERIVED` follows, unless the model
-    gives it.
+    `own` holds the costs of the cost model, `energy_pj` and `cycles` among them. Costs in `DERIVED` are derived unless
+    the model gives them.
     """
 
     __slots__ = ("chip", "own")
@@ -72,31 +74,31 @@ class Costs(Mapping[str, Any]):
         return f"Costs({', '.join(self)})"
 
     def on(self, chip: Chip) -> Costs:
-        """The same designs on a chip, from which other costs follow."""
+        """The same costs on a chip, for the costs derived from the chip."""
         return Costs(self.own, chip)
 
     def each(self, change: Callable[[Array], Any]) -> Costs:
-        """These costs with every array of the cost model changed."""
+        """Costs with `change` applied to every array of the cost model."""
         return Costs({name: change(column) for name, column in self.own.items()}, self.chip)
 
     def take(self, rows: Rows | slice) -> Costs:
         return self.each(lambda column: column[rows])
 
     def of(self, row: int) -> Costs:
-        """Those of one design, as floats."""
+        """Costs of a single design, as floats."""
         return self.each(lambda column: float(column[row]))
 
     def floats(self) -> dict[str, float]:
-        """Of one design, all that are known by name."""
+        """All costs of a single design by name."""
         return {name: float(value) for name, value in self.items()}
 
     @staticmethod
     def join(parts: Sequence[Costs]) -> Costs:
-        """Costs of one batch after the other; all name the same."""
+        """Concatenated costs of several batches with the same names."""
         own = {name: np.concatenate([part.own[name] for part in parts]) for name in parts[0].own}
         return Costs(own, parts[0].chip)
 
 
 def costs_of(given: Any) -> Any:
-    """Costs as such, from a mapping; anything else as it is, for whoever checks it."""
+    """A mapping as `Costs`; anything else unchanged, to be checked by the caller."""
     return Costs(given) if isinstance(given, Mapping) and not isinstance(given, Costs) else given

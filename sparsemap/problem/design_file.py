@@ -1,4 +1,4 @@
-"""Designs as TOML: one file with workload, hardware, mapping, formats, mechanisms and score, readable without the rest.
+"""Designs as TOML: one file with workload, hardware, mapping, formats, mechanisms and score, readable on its own.
 
     kind = "design"
     workload = "mm3"                             # a name, a path, or the whole table; so is hardware
@@ -10,22 +10,21 @@
     [formats]                                    # by tensor, one per rank slot, outer to inner
     P = ["uncompressed", "uncompressed", "uncompressed", "offset-pair", "coordinate"]
 
-    [decoded]                                    # by tensor: the level from which inwards it is uncompressed, if any
+    [decoded]                                    # by tensor: outermost level to hold the tensor uncompressed, if any
     Q = "GLB"
 
     [gate_skip]                                  # by place
     GLB = "skip-q-by-p"
 
-    [segments.sub-volume]                        # segments whose columns are none of these, by name, without their genes
+    [segments.sub-volume]                        # segments with other columns, by name, without genes
     design = { co = 16, ci = 64, rows = 2, tiles = 1, passes = 1 }
 
-    [stored]                                     # what the hardware keeps of tensors, by role, as in a space
+    [stored]                                     # data kept by the hardware, by role, as in a space
     Q = { type = "grouped", n = [2], m = 4 }
 
-`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions, and
-`why_padded` says in words what they are for. Files
-written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
-has no genes, so that it is evaluated as in a search.
+`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions,
+`why_padded` the reason in words. A search writes files with the tables of everything behind the numbers. Reading a file
+makes a problem with a space without genes, so the design is evaluated as in a search.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ from .project import located
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}
 COLUMNS |= {name: name for name in ("formats", "decoded")}
-"""Tables of the file by the column of `Designs` that they give."""
+"""Tables of the file by their column of `Designs`."""
 NAMED = ("workload", "hardware", "objective", "cost_model")
-"""What may be a file, beside the design or in the working directory."""
+"""Parts in files of their own, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
 PARTS = ("mapping", "padding", "why_padded", "formats", "beyond_format", "gate_skip", "decoded", "segments", "stored")
 KNOWN = (*ABOUT, *PARTS, "score", "scenarios", "pieces")
@@ -70,7 +69,7 @@ def dump(
     numbers: Mapping[str, float] | None = None,
     scenarios: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, Any]:
-    """The table of a design; `DesignError` if it has columns that this file cannot hold."""
+    """Table of a design; `DesignError` for columns without a place in the file."""
     problem, columns = design.problem, design.batch.columns
     if problem.given_chip is not None:
         raise DesignError(f"a design file cannot hold a chip other than that of hardware '{problem.hardware.name}'")
@@ -109,7 +108,7 @@ def dump(
 
 
 def problem_tables(problem: Problem, space: bool = False) -> dict[str, Any]:
-    """Tables of workload, hardware, cost model and objective, and of the space if asked, as `load_problem` takes them."""
+    """Tables of workload, hardware, cost model and objective for `load_problem`; with `space`, also of the space."""
     own = _table(problem.hardware)
     own.pop("technology", None)
     hardware = {**own, "technology": _table(problem.technology)}  # last, whether the hardware names it or not
@@ -123,7 +122,7 @@ def problem_tables(problem: Problem, space: bool = False) -> dict[str, Any]:
 
 
 def _settled(design: Design) -> dict[str, dict[str, Any]]:
-    """Tables of the segments whose columns are not among `COLUMNS`, by name; `DesignError` if one cannot be written."""
+    """Tables of the segments with columns outside `COLUMNS`, by name; `DesignError` if a column cannot be written."""
     found: dict[str, dict[str, Any]] = {}
     extra = [name for name in design.batch.columns if name not in COLUMNS]
     for name, segment in design.problem.space.segments.items():
@@ -137,7 +136,7 @@ def _settled(design: Design) -> dict[str, dict[str, Any]]:
 
 
 def load(path: str | os.PathLike[str], registry: Registry) -> Design:
-    """The design of a file, or of the folder of a search, with its problem; `SpecError` with everything that is wrong."""
+    """The design of a file, or of the folder of a search, with its problem; `SpecError` with all mistakes."""
     if os.path.isdir(path):
         folder, path = Path(path), os.path.join(path, defaults.DESIGN_FILE)
         if not os.path.lexists(path):
@@ -182,8 +181,9 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
 
 
 def as_read(design: Design) -> Design:
-    """What other designs are made of is the same in a design and in what `structure` makes of its table, but for loops with
-    bound one: they come last, in the order of the workload."""
+    """The design in the form of `structure(dump(design))`: loops with bound one come last, in the order of the
+    workload. Starting designs made from either are then the same.
+    """
     columns = dict(design.batch.columns)
     if "bounds" in columns and "order" in columns:
         order = columns["order"].astype(np.intp)
@@ -212,7 +212,7 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
 
 
 def _no_tables(value: Any, path: str, depth: int) -> Iterator[str]:
-    """Paths of what is no table, where tables are expected down to a depth."""
+    """Paths of values other than tables, where tables are expected down to a depth."""
     if not isinstance(value, Mapping):
         yield path
     elif depth:
@@ -244,7 +244,7 @@ def _loops(mapping: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 
 def _in_file(mistake: Mistake, file: str) -> Mistake:
-    """The problem with the path that the value has in a design file."""
+    """The mistake with the path of the value in a design file."""
     start, _, rest = mistake.path.partition(".")
     column, dot, rest = rest.partition(".")
     column = column.partition("[")[0]  # the positions of candidates mean nothing to the reader
@@ -256,12 +256,12 @@ def _in_file(mistake: Mistake, file: str) -> Mistake:
 
 
 def _table(piece: Piece) -> dict[str, Any]:
-    """The table of a piece, with its type even where that is the default."""
+    """Table of a piece, always with its type."""
     return {"type": type(piece).type_name, **unstructure(piece)}
 
 
 def workload_table(workload: Workload, loops: Loops, registry: Registry) -> dict[str, Any]:
-    """The table of a workload, which means the same wherever it is read: without names, and files by their whole path."""
+    """Table of a workload with the same meaning anywhere: names are replaced by tables, and file paths are absolute."""
     table = _inlined(_table(workload), registry)
     densities = table.get("density", {})
     for tensor in loops.tensors:
@@ -274,7 +274,7 @@ def workload_table(workload: Workload, loops: Loops, registry: Registry) -> dict
 
 
 def _used(piece: Piece, pieces: dict[str, dict[str, Any]], problem: Problem) -> str:
-    """The name of a piece, whose table is added to `pieces`, with the defaults of a class that is not built in."""
+    """Name of a piece. Adds the piece's table to `pieces`, including defaults unless the class is built in."""
     registry, name = problem.registry, type(piece).type_name
     own = name in registry.type_names(piece.kind) and not registry.built_in(registry.type_origin(piece.kind, name))
     pieces.setdefault(piece.kind, {})[piece.name] = {"type": name, **unstructure(piece, whole=own)}
@@ -282,7 +282,7 @@ def _used(piece: Piece, pieces: dict[str, dict[str, Any]], problem: Problem) -> 
 
 
 def _inlined(table: Any, registry: Registry) -> Any:
-    """The table with names replaced by the tables they stand for, under keys called like a kind (`density.P`)."""
+    """The table with names replaced by their tables, under keys named like a kind (`density.P`)."""
     if isinstance(table, list | tuple):
         return [_inlined(value, registry) for value in table]
     if not isinstance(table, Mapping):
@@ -294,7 +294,7 @@ def _inlined(table: Any, registry: Registry) -> Any:
 
 
 def _referred(value: Any, kind: str, registry: Registry) -> Any:
-    """A name of a piece, or a table of names, as tables; what is a piece's table already stays."""
+    """A name of a piece, or a table of names, as tables; tables of pieces stay."""
     if isinstance(value, str) and registry.has(kind, value):
         return registry.spec(kind, value)
     if isinstance(value, Mapping) and "type" not in value and "extends" not in value:
@@ -303,7 +303,7 @@ def _referred(value: Any, kind: str, registry: Registry) -> Any:
 
 
 class _Inlined:
-    """A registry in which the pieces of a design file come before those of the same name."""
+    """A registry with the pieces of a design file, in front of other pieces of the same name."""
 
     def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
         self._registry, self._pieces, self._file = registry, pieces, file
@@ -319,7 +319,7 @@ class _Inlined:
         return self._registry.build(kind, value, file, path)
 
     def remember(self, key: Any, make: Any, *arguments: Any) -> Any:
-        """Of its own: names that others know may mean pieces of the file."""
+        """Separate memory: names known to others may mean pieces of the file."""
         if key not in self._made:
             self._made[key] = make(*arguments)
         return self._made[key]

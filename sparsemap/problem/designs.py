@@ -1,4 +1,4 @@
-"""Decoded designs: a batch of them as a table of columns, and one design as loops, ranks and mechanisms."""
+"""Decoded designs: a batch as a table of columns, and a single design as loops, ranks and mechanisms."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from .problem import Problem
 
 @attrs.frozen(eq=False)
 class Designs:
-    """Decoded designs. `columns[name]` has the batch as its last axis and is contiguous; properties show it batch first.
+    """Decoded designs. `columns[name]` has the batch as its last axis and is contiguous; properties give the batch
+    first.
 
     Built-in columns: `bounds` (L, D, B) float64, loop bound per mapping level and dimension; `order` (L, D, B) int8,
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
-    int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
-    the level that holds a tensor uncompressed, as all inside do; the number of levels: none. So may `passes` (T, S, B) int8:
-    1 where a tensor passes by a level that could keep it.
+    int8, candidate index per skip/gate place. A plugin may add columns of its own. Two columns are optional. `decoded`
+    (T, B) int8: the outermost level to hold a tensor uncompressed, together with all levels inside; the number of
+    levels: none. `passes` (T, S, B) int8: 1 where a tensor passes by a level able to keep the tensor.
     """
 
     columns: Mapping[str, Array]
 
     @property
     def own_hardware(self) -> tuple[str, ...]:
-        """The columns that say what the hardware of each design is."""
+        """Columns with the hardware of each design."""
         return (PASSES,) if PASSES in self.columns else ()
 
     def __len__(self) -> int:
@@ -70,10 +71,10 @@ class Designs:
 
 @attrs.frozen(eq=False)
 class Decoded:
-    """Genomes (n, G) and what they decode to. A searcher may yield it in place of genomes, to spare the decoding."""
+    """Genomes (n, G) with their decoded designs. A searcher may yield these in place of genomes, to spare the decoding."""
 
     genomes: Array
-    """Read-only from here on, so that the designs remain theirs."""
+    """Read-only, to stay consistent with the designs."""
     designs: Designs
 
     def __attrs_post_init__(self) -> None:
@@ -83,13 +84,13 @@ class Decoded:
         return len(self.genomes)
 
     def take(self, rows: Array) -> Decoded:
-        """Those at ascending, distinct positions (n,)."""
+        """Rows at ascending, distinct positions (n,)."""
         return self if len(rows) == len(self) else Decoded(self.genomes[rows], self.designs.take(rows))
 
 
 @attrs.frozen
 class Loop:
-    """A loop of one design."""
+    """A loop of a design."""
 
     dim: str
     axis: int
@@ -98,7 +99,7 @@ class Loop:
     group: int
     """Index of the mapping level, 0 being the outermost."""
     storage: int
-    """Index of the storage level that the mapping level belongs to: it delivers what the loop moves."""
+    """Index of the mapping level's storage level: the level delivers the tiles moved by the loop."""
     spatial: bool
     stride: int
     """Product of the bounds of the same dimension further in."""
@@ -106,14 +107,14 @@ class Loop:
 
 @attrs.frozen
 class Rank:
-    """A loop that is a rank of a tensor, or several: each has a bound above one and moves the tensor."""
+    """A rank of a tensor, from a loop or several loops with bounds above one and relevant to the tensor."""
 
     loop: Loop
     format: Format
     length: int
     """Positions per fiber; halos and the holes of strides are counted."""
     inner: tuple[Loop, ...] = attrs.field(default=(), kw_only=True)
-    """Further loops of the same fiber, from outer to inner: of a tile that is decoded as a whole, or flattened."""
+    """Further loops of the same fiber, from outer to inner: of a tile decoded as a whole, or of a flattened rank."""
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -122,15 +123,15 @@ class Rank:
 
 @attrs.frozen(eq=False, slots=False)
 class Design:
-    """One design of a problem, the first of a batch."""
+    """A single design of a problem, the first of a batch."""
 
     problem: Problem
-    """Its hardware has as `bypass` what passes by in this design."""
+    """Its hardware includes the bypasses of this design."""
     batch: Designs
 
     @classmethod
     def of(cls, problem: Problem, batch: Designs) -> Design:
-        """From the first of the designs of a problem."""
+        """The first of the designs of a problem."""
         if not batch.own_hardware:
             return cls(problem, batch)
         from .layouts import layout_in, with_layout
@@ -140,7 +141,7 @@ class Design:
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:
-        """Per mapping level its loops from outer to inner, loops of bound one included."""
+        """Loops per mapping level, from outer to inner, including loops of bound one."""
         problem, bounds, order = self.problem, self._column("bounds"), self._column("order")
         inside = [1] * len(problem.dims)
         found: list[tuple[Loop, ...]] = []
@@ -166,12 +167,12 @@ class Design:
 
     @property
     def beyond(self) -> Format:
-        """The format of ranks further out than the slots: the candidate "beyond-format", or the first one."""
+        """The format of ranks further out than the slots: the candidate "beyond-format", or the first format."""
         found: Any = (*self.problem.candidates("beyond-format"), *self.problem.candidates("format"))
         return found[0]
 
     def decoded(self, tensor: int) -> int:
-        """The outermost level that holds a tensor uncompressed though it is compressed further out; S: none."""
+        """The outermost level to hold a tensor uncompressed though compressed further out; S: none."""
         levels = len(self.problem.levels)
         given = int(self._column("decoded")[tensor]) if "decoded" in self.batch.columns else levels
         return next((s for s in range(given, levels) if self.problem.stores(tensor, s)), levels)
@@ -179,7 +180,7 @@ class Design:
     def ranks(self, tensor: int) -> tuple[Rank, ...]:
         """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; ranks further out are `beyond`.
 
-        A tile that is decoded as a whole is one rank.
+        A tile decoded as a whole is a single rank.
         """
         shape = self.problem.tensors[tensor]
         loops = [loop for loop in self.loops if loop.dim in shape.dims]
@@ -199,14 +200,15 @@ class Design:
         return tuple(found)
 
     def mechanism(self, place: Place) -> Mechanism:
-        """What the design skips or gates at a place."""
+        """The skip/gate mechanism of the design at a place."""
         candidates: Any = self.problem.candidates("mechanism")
         return candidates[int(self._column("mechanisms")[self.problem.places.index(place)])]
 
     @cached_property
     def chosen(self) -> dict[str, dict[str, list[str]]]:
-        """By kind and name where its formats are, `P at GLB` by the memory that a rank's loop belongs to, and its mechanisms,
-        by their places."""
+        """Places of the design's formats and mechanisms by kind and name: `P at GLB` for a format, by the memory of the
+        rank's loop, and the place of a mechanism.
+        """
         problem, columns = self.problem, self.batch.columns.keys()
         found: list[tuple[str, str, str]] = []
         if {"formats", "bounds"} <= columns:
@@ -224,5 +226,5 @@ class Design:
 
 
 def slots_used(slots: int, ranks: Array) -> Array:
-    """(slots, *ranks.shape) bool: which format slots mean anything where a tensor has so many ranks: the last ones."""
+    """(slots, *ranks.shape) bool: format slots in use for a number of ranks: the last `ranks` slots."""
     return np.less_equal.outer(np.arange(slots, 0, -1), ranks)

@@ -1,4 +1,4 @@
-"""What a cost model says of one tensor at one level, where `Detail` is asked for."""
+"""Results of a cost model for a tensor at a level, part of a requested `Detail`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import numpy as np
 from ..pieces.contracts.base import Array
 
 ShortfallRow = tuple[str, float, float, str]
-"""A resource that a design lacks: the reason, what is needed, what there is, and a text that says both in its units."""
+"""A missing resource: the reason, the amount needed, the amount present, and a text with both amounts in their units.
+"""
 
 
 @attrs.frozen(eq=False)
 class TileRanks:
-    """The metadata of one tensor at one level: n ranks of tiles with their accesses, those of all designs one after the
-    other. Pairs are units of metadata and of payload, (n,) each, of one instance."""
+    """Metadata of a tensor at a level: n ranks of tiles with their accesses, the ranks of all designs concatenated.
+    Pairs are units of metadata and of payload, (n,) each, per instance.
+    """
 
     batch: int
     design: Array
-    """(n,) whose."""
+    """(n,) design of each rank."""
     place: Array
     """(n,) position from the innermost rank, 0 first."""
     metadata_bits: Array
-    """(n,) bits of a unit."""
+    """(n,) bits per unit."""
     payload_bits: Array
     largest: tuple[Array, Array]
     """Units of the fullest tile."""
@@ -32,7 +34,7 @@ class TileRanks:
     fill: tuple[Array, Array]
     update: tuple[Array, Array]
     gone_read: tuple[Array, Array]
-    """Gated or skipped, as the action there says."""
+    """Accesses gated or skipped, by the action there."""
     gone_update: tuple[Array, Array]
 
     def bits(self, units: Sequence[Array]) -> Array:
@@ -42,19 +44,19 @@ class TileRanks:
 
 @attrs.frozen(eq=False)
 class TensorAtLevel:
-    """One tensor at one level: accesses of one instance, (B,) words."""
+    """A tensor at a level: accesses per instance, (B,) words."""
 
     read: Array
     fill: Array
     update: Array
     gone_read: Array
-    """Gated or skipped, as `kind` says."""
+    """Accesses gated or skipped, by `kind`."""
     gone_update: Array
     kind: Array
     """int8: 0 no action, 1 gated, 2 skipped."""
     temporal_reductions: Array
-    """Additions to partial sums that are held there."""
+    """Additions to partial sums held at the level."""
     metadata: TileRanks | None
-    """None: the tensor has none there."""
+    """None if the tensor has no metadata there."""
     bits: Mapping[str, Array]
     """Metadata bits by action, such as "read" or "gated_read"; empty without metadata."""

@@ -1,4 +1,4 @@
-"""What a cost model says about a batch of designs."""
+"""Results of a cost model for a batch of designs."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, kw_only=True)
 class Detail:
-    """What a cost model says of B designs by level and tensor. A model gives the fields that it knows; None: not known.
+    """Results for B designs by level and tensor. A model gives the fields it knows; None: not known.
 
-    T tensors, S storage levels, the outermost first; words and accesses of one instance, pJ of all.
+    T tensors, S storage levels, the outermost first; words and accesses per instance, pJ of all instances.
     """
 
     needed: Sequence[Sequence[ShortfallRow]] | None = None
-    """Per design, the resources that it lacks."""
+    """Missing resources per design."""
     energy_pj: Array | None = None
-    """(T, S, B) of all accesses, without charges."""
+    """(T, S, B) energy of all accesses, without charges."""
     compute_energy_pj: Array | None = None
-    """(B,)"""
+    """(B,) energy of the computes."""
     charges_pj: Mapping[str, Array] = attrs.field(factory=dict)
-    """(B,) pJ that charges add, by their names."""
+    """(B,) pJ added by charges, by name."""
     level_cycles: Array | None = None
-    """(S, B) that a level needs."""
+    """(S, B) cycles needed by a level."""
     compute_cycles: Array | None = None
-    """(B,) that the compute units need."""
+    """(B,) cycles needed by the compute units."""
     slowdown: Array | None = None
-    """(S, B) 1 where a level moves all words in time, less where it does not keep up."""
+    """(S, B) 1 if a level moves all words in time, less if the level is a bottleneck."""
     tile_words: Array | None = None
     """(T, S, B) words of a tile, stored or not."""
     data_words_max: Array | None = None
-    """(T, S, B) words that a tile stores at most."""
+    """(T, S, B) largest number of words stored of a tile."""
     metadata_bits_max: Array | None = None
-    """(S, B) bits of metadata at most."""
+    """(S, B) largest number of metadata bits."""
     instances_used: Array | None = None
     """(S + 1, B) instances of every level with work, then compute units."""
     instances_active: Array | None = None
-    """(T, S, B) instances that are expected to have a tile of the tensor."""
+    """(T, S, B) expected instances with a tile of the tensor."""
     dense_reads: Array | None = None
-    """(T, S, B) words read, without compression and filters .."""
+    """(T, S, B) words read, without compression and filters; fills and updates follow."""
     dense_fills: Array | None = None
     dense_updates: Array | None = None
     computes: Array | None = None
-    """(B,) multiply-accumulates of the chip that are carried out .."""
+    """(B,) multiply-accumulates carried out on the chip; gated and skipped ones follow."""
     gated_computes: Array | None = None
     skipped_computes: Array | None = None
     cells: Sequence[Sequence[TensorAtLevel | None]] | None = None
-    """By tensor, then by level; None where a level does not store the tensor."""
+    """Accesses by tensor, then by level; None where a level does not store the tensor."""
 
     def knows(self, *names: str) -> bool:
         """Whether the model gives all of these fields."""
@@ -69,22 +69,24 @@ class Evaluation:
     """Costs and validity of B designs."""
 
     costs: Costs = attrs.field(converter=costs_of)
-    """By name (B,) float64, infinity where the design is invalid. A cost model gives a mapping with `energy_pj`, `cycles`
-    and whatever else its `costs` name; on a chip, those in `costs.DERIVED` follow, such as `seconds`."""
+    """Costs by name (B,) float64, infinity for invalid designs. A cost model gives a mapping with `energy_pj`, `cycles`
+    and any others named by its `costs`; on a chip, the costs in `costs.DERIVED` follow, such as `seconds`.
+    """
     reasons: Array
     """(B,) uint64, bit set over `reason_names`; 0: valid."""
     reason_names: tuple[str, ...]
     detail: Detail | None = None
-    """On request."""
+    """Details, on request."""
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
-    """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
-    infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
+    """Evaluations of the same designs by scenario of the problem (`Problem.scenarios`). Costs are infinite for designs
+    invalid in the scenario, and for designs not evaluated because they were invalid before.
+    """
     objective: Objective | None = None
-    """The problem's."""
+    """Objective of the problem."""
     problem: str = ""
-    """Its title; empty where a program made the evaluation itself."""
+    """Title of the problem; empty for an evaluation made by a program itself."""
     genomes: int | None = None
-    """A checksum of the genomes; None where it is not of all of a batch."""
+    """A checksum of the genomes; None unless it covers a whole batch."""
 
     def __repr__(self) -> str:
         return f"Evaluation({np.sum(self.valid):,} of {len(self):,} designs valid, {self.costs})"
@@ -113,8 +115,9 @@ class Evaluation:
         return self.costs["edp"]
 
     def score(self, objective: Objective | str | None = None) -> Array:
-        """(B,) float64, lower is better, infinity where the design is invalid: by the problem's objective, another one of
-        one value, or an expression of costs, such as "energy_pj * seconds"."""
+        """(B,) float64, lower is better, infinity for invalid designs: by the problem's objective, another
+        single-valued objective, or an expression of costs, such as "energy_pj * seconds".
+        """
         from .arguments import scores_by
 
         scores = scores_by(self, objective or self.objective)
@@ -122,12 +125,12 @@ class Evaluation:
 
     @property
     def least(self) -> Evaluation:
-        """One row: the least of every cost, which may be of different designs."""
+        """A single row with the least value of every cost, possibly of different designs."""
         least = self.costs.each(lambda column: column.min(keepdims=True))
         return Evaluation(least, self.reasons[:1], self.reason_names)
 
     def on(self, chip: Chip) -> Evaluation:
-        """This with the costs that follow from the chip."""
+        """The same evaluation with the costs derived from the chip."""
         if self.costs.chip is chip:
             return self
         scenarios = {name: part.on(chip) for name, part in self.scenarios.items()}
@@ -138,20 +141,20 @@ class Evaluation:
         return tuple(name for i, name in enumerate(self.reason_names) if bits >> i & 1)
 
     def reject_counts(self) -> dict[str, int]:
-        """How many designs each reason rejects; a design may count for several."""
+        """Number of designs rejected by each reason; a design may count for several reasons."""
         bits = np.uint64(1) << np.arange(len(self.reason_names), dtype=np.uint64)
         counts = np.count_nonzero(self.reasons[:, None] & bits, axis=0).tolist()
         return {name: count for name, count in zip(self.reason_names, counts, strict=True) if count}
 
     def take(self, rows: Array | slice) -> Evaluation:
-        """That of some of the designs, without `detail`."""
+        """Evaluation of the designs in `rows`, without `detail`."""
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
         costs, reasons = self.costs.take(rows), self.reasons[rows]
         return attrs.evolve(self, costs=costs, reasons=reasons, detail=None, scenarios=scenarios, genomes=None)
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
-        """One evaluation of several that name the same costs, reasons and scenarios, without `detail`."""
+        """Concatenation of evaluations with equal costs, reasons and scenarios, without `detail`."""
         if len(parts) == 1:
             return parts[0]
         return Evaluation(
@@ -164,5 +167,5 @@ class Evaluation:
         )
 
     def costs_in_scenarios(self, row: int) -> dict[str, dict[str, float]]:
-        """Costs of one design that the cost model gives, by scenario and name."""
+        """The cost model's costs of a single design, by scenario and name."""
         return {name: dict(part.costs.of(row).own) for name, part in self.scenarios.items()}

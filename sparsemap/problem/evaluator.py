@@ -1,4 +1,4 @@
-"""The evaluator: decode, cost model and objective block by block, with a check of what each returns."""
+"""The evaluator: decode, cost model and objective block by block, with a check of every result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROPOSING = ContextVar("proposing", default=False)
 
 @contextmanager
 def proposing() -> Iterator[None]:
-    """While a searcher runs in this block, it cannot evaluate: it yields genomes, which the driver counts."""
+    """Forbids evaluation inside the block, for a running searcher: a searcher yields genomes, counted by the driver."""
     token = _PROPOSING.set(True)
     try:
         yield
@@ -42,20 +42,20 @@ def proposing() -> Iterator[None]:
 
 @attrs.define(eq=False)
 class Evaluator:
-    """Decode, cost model and objective for one problem, in blocks; results do not depend on the block size.
+    """Decode, cost model and objective for a problem, in blocks; results do not depend on the block size.
 
-    A plugin that raises, or breaks its contract, is a `PluginError`.
+    Exceptions and broken contracts of plugins become a `PluginError`.
     """
 
     problem: Problem
     block: int = BLOCK
 
     def evaluate(self, genomes: Genomes) -> Evaluation:
-        """Evaluates genomes (B, G) of integers; `EvaluationError` if their shape or a gene is out of bounds."""
+        """Evaluates genomes (B, G) of integers; `EvaluationError` for a wrong shape or a gene out of bounds."""
         return self.evaluate_checked(self.problem.space.check(genomes))
 
     def evaluate_checked(self, genomes: Genomes, designs: Designs | None = None) -> Evaluation:
-        """Evaluates genomes that are known to be within bounds, and their designs where these are known as well."""
+        """Evaluates genomes already checked to be within bounds; pass their `designs` if already decoded."""
         starts = range(0, len(genomes), self.block) or range(1)
         parts = []
         for rows in (slice(start, start + self.block) for start in starts):
@@ -69,8 +69,9 @@ class Evaluator:
         return attrs.evolve(Evaluation.join(parts), genomes=checksum(genomes))
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
-        """Evaluates decoded designs in one block, in every scenario of the problem as well. `EvaluationError` where a
-        searcher asks for it, past its budget."""
+        """Evaluates decoded designs in a single block, also in every scenario of the problem. `EvaluationError` if
+        called by a searcher, outside its budget.
+        """
         if _PROPOSING.get():
             text = "a searcher evaluates designs by yielding their genomes, which count against its budget"
             raise EvaluationError(text)
@@ -87,12 +88,12 @@ class Evaluator:
         return np.where(evaluation.valid & ~np.isnan(scores), scores, np.inf)
 
     def values(self, evaluation: Evaluation) -> np.ndarray:
-        """(B, M) float64 by the problem's objective; rows of invalid designs and of those with NaN are infinity."""
+        """(B, M) float64 by the problem's objective; rows of invalid designs and rows with NaN are infinity."""
         values = self._judged("values", "values", evaluation, len(self.problem.objective.names))
         return np.where((evaluation.valid & ~np.isnan(values).any(axis=1))[:, None], values, np.inf)
 
     def _judged(self, method: str, what: str, evaluation: Evaluation, *columns: int) -> np.ndarray:
-        """(B, *columns) float64, what a method of the objective returns."""
+        """(B, *columns) float64, result of a method of the objective."""
         objective = self.problem.judge
         with guarded(objective, method), np.errstate(all="ignore"):
             found = getattr(objective, method)(locked(evaluation.on(self.problem.chip)))
@@ -100,14 +101,14 @@ class Evaluator:
 
 
 def checksum(genomes: Genomes) -> int:
-    """By which `Evaluation.genomes` are known."""
+    """Checksum for `Evaluation.genomes`."""
     return zlib.crc32(np.ascontiguousarray(genomes).data)
 
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-    """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
-    which other tensors pass by are those of other layouts, and have a `detail` only if all are of
-    one."""
+    """Checked evaluation of designs by the problem's cost model, without scenarios. Designs with a bypass column are
+    evaluated layout by layout, with a `detail` only for a single layout.
+    """
     if designs.own_hardware and len(designs):
         from .layouts import evaluated_by_layout
 
@@ -119,7 +120,7 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
 
 
 def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = "evaluate") -> Evaluation:
-    """What a cost model returned for `count` designs, if it is what the contract says."""
+    """Result of a cost model for `count` designs, checked against the contract."""
     if not isinstance(evaluation, Evaluation):
         raise wrong(model, method, f"returned {described(evaluation)}, expected an Evaluation")
     if not isinstance(evaluation.detail, Detail | None):

@@ -1,4 +1,4 @@
-"""The chips of a hardware whose values may vary: its table with some of them set, and what is wrong with any."""
+"""Chips of a hardware with variable values: tables with some values set, and checks of every value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ PRESENT = "present"
 
 
 def fixed_table(hardware: Hardware) -> dict[str, Any]:
-    """The hardware as it stands, one chip, as a spec without its units."""
+    """Spec table of the hardware as a single chip, without `choices`, `constraints` and `units`."""
     table = unstructure(attrs.evolve(hardware, choices={}, constraints=(), units=None))
     return copy.deepcopy(table) | {"kind": "hardware", "name": hardware.name}
 
 
 def with_value(table: dict[str, Any], path: str, value: Any, file: str = "") -> dict[str, Any]:
-    """The table with the key of a path set; an entry of a list goes by its `name`. A key of a level that this chip has not
-    leaves it as it is. `SpecError` where the path leads nowhere."""
+    """The table with the value at a path set; an entry of a list goes by its `name`. A path into a missing level
+    changes nothing. `SpecError` for a path without a target.
+    """
     table = copy.deepcopy(table)
     place, last, walk = _place(table, path, file)
     if place is None:
@@ -41,13 +42,13 @@ def with_value(table: dict[str, Any], path: str, value: Any, file: str = "") -> 
 
 
 def own_value(table: dict[str, Any], path: str) -> Any:
-    """What a table has at a path; None if nothing."""
+    """Value of a table at a path; None if absent."""
     place, last, _ = _place(table, path, "")
     return (True if last == PRESENT else place.get(last)) if isinstance(place, Mapping) else None
 
 
 def _place(table: dict[str, Any], path: str, file: str) -> tuple[Any, str, list[str]]:
-    """The table that holds the last key of a path, which may be of a level that is not there (None), and the path."""
+    """The table with the last key of a path (None for a missing level), the last key, and the steps before."""
     *walk, last = path.split(".")
     place: Any = table
     for at, step in enumerate(walk):
@@ -63,7 +64,7 @@ def _place(table: dict[str, Any], path: str, file: str) -> tuple[Any, str, list[
 
 
 def wrong_choices(hardware: Hardware, registry: Registry, file: str) -> list[Mistake]:
-    """What is wrong with any value that a key of the hardware may have, each set by itself."""
+    """Mistakes in the possible values of all variable keys, each value set alone."""
     table, found = fixed_table(hardware), list[Mistake]()
     known = [item.get("name") for item in table["levels"]]
     for path, values in hardware.choices.items():
@@ -86,7 +87,7 @@ def wrong_choices(hardware: Hardware, registry: Registry, file: str) -> list[Mis
 
 
 def _moved(mistake: Mistake, file: str, path: str, value: Any) -> Mistake:
-    """A mistake of a chip as that of the value which it has from the choices."""
+    """A mistake of a chip as a mistake of the chosen value."""
     last = path.rpartition(".")[2]
     where = "" if mistake.path.rpartition(".")[2].partition("[")[0] == last else f"{mistake.path}: "
     said = "" if mistake.message.startswith("unknown key") or repr(value) in mistake.message else f"with {value!r}, "
@@ -94,7 +95,7 @@ def _moved(mistake: Mistake, file: str, path: str, value: Any) -> Mistake:
 
 
 def without_area(names: Mapping[str, Iterable[str]], registry: Registry) -> list[str]:
-    """Of names by kind, the formats that compress and the mechanisms that filter, but whose unit takes no area."""
+    """Names, by kind, of compressing formats and filtering mechanisms with a unit of zero area."""
     filters = {"format": lambda piece: piece.compressed, "mechanism": lambda piece: piece.filters(Place("", None))}
     every = ((name, kind, registry.get(kind, name)) for kind, found in names.items() for name in dict.fromkeys(found))
     return [name for name, kind, piece in every if not piece.unit_macs and filters[kind](piece)]

@@ -1,4 +1,4 @@
-"""Designs that say which levels keep a tensor."""
+"""Layouts: designs with genes to choose the levels of each tensor."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .evaluation import Evaluation
 from .problem import Problem
 
 MOST = 256
-"""The most layouts of which each is bounded."""
+"""Largest number of layouts with a bound for each."""
 KEPT = 1024
-"""Layouts of a problem whose tables are kept."""
+"""Layouts of a problem with cached tables."""
 Passed = frozenset[tuple[int, int]]
-"""Tensors and levels that they pass by."""
+"""Pairs of a tensor and a level bypassed by the tensor."""
 
 
 def by_layout(designs: Designs) -> Iterator[tuple[Array, Designs]]:
-    """Rows of the designs of one layout, and these designs."""
+    """Groups designs by layout: rows of a group, and its designs."""
     own = [designs.columns[name].reshape(-1, len(designs)) for name in designs.own_hardware]
     if not own:
         if len(designs):
@@ -36,7 +36,7 @@ def by_layout(designs: Designs) -> Iterator[tuple[Array, Designs]]:
 
 
 def layout_in(designs: Designs) -> tuple[Passed | None, Designs]:
-    """The layout of designs that have one in common, and the rest of their columns; None: as the hardware says."""
+    """The common layout of designs, and their other columns; None: bypasses as in the hardware."""
     rest = {name: column for name, column in designs.columns.items() if name not in designs.own_hardware}
     if PASSES not in designs.columns:
         return None, Designs(rest)
@@ -58,7 +58,7 @@ def evaluated_by_layout(designs: Designs, problem: Problem, detail: bool) -> Eva
 
 
 def unplaced(problem: Problem) -> Problem:
-    """A problem with every tensor in the outermost level: the genes that it has mean the same wherever tensors reside."""
+    """The problem with every tensor in the outermost level: its genes have the same meaning wherever tensors reside."""
     if not any(problem.homes):
         return problem
     plain = attrs.evolve(problem.workload, resides={}, resident_words={}, slides={})
@@ -66,7 +66,9 @@ def unplaced(problem: Problem) -> Problem:
 
 
 def with_layout(problem: Problem, passed: Passed | None) -> Problem:
-    """A problem with the hardware of a layout, and the space of the given one. A tensor passes by no level where it resides."""
+    """The problem with the hardware of a layout, in the same space. A tensor is never bypassed at the level of its
+    residence.
+    """
     if passed is not None:
         passed = frozenset((t, s) for t, s in passed if s > problem.homes[t])
         if problem.passed is not None:
@@ -93,7 +95,7 @@ def _made(problem: Problem, passed: Passed) -> Problem:
 
 
 def layouts(problem: Problem) -> tuple[Problem, ...]:
-    """A problem with every hardware that its genes may ask for; none where these are too many."""
+    """The problem with every hardware its genes can express; empty for too many."""
     segments = [one for one in problem.space.segments.values() if PASSES in one.provides]
     genes = [segment.genes(problem) for segment in segments]
     values = [high - low + 1 for one in genes for low, high in zip(one.low.tolist(), one.high.tolist(), strict=True)]

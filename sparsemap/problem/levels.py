@@ -1,4 +1,4 @@
-"""The storage levels of a hardware with their units resolved, and the groups of loops and the S/G places that they make."""
+"""Storage levels of a hardware with units resolved, and their groups of loops and S/G places."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..spec.structuring import LARGEST, collecting
 
 @attrs.frozen
 class Level:
-    """One storage level with its units resolved; all figures are for one instance."""
+    """A storage level with units resolved; all figures are per instance."""
 
     name: str
     memory: MemoryLevel
@@ -25,13 +25,13 @@ class Level:
     """0 is the outermost level."""
     instances: int
     fanout: int
-    """Instances of the next inner level (or of the compute unit) below one instance."""
+    """Instances of the next inner level (or of the compute unit) per instance."""
     word_bits: int
     metadata_width: int
     capacity_bits: float | None
     """None: unlimited."""
     metadata_capacity_bits: float | None
-    """Of a separate metadata memory; None: unlimited."""
+    """Capacity of a separate metadata memory; None: unlimited."""
     shared_capacity: bool
     """Whether data and metadata share `capacity_bits`."""
     read_bandwidth: float | None
@@ -60,7 +60,7 @@ class MappingLevel:
 
 @attrs.frozen
 class Place:
-    """Where a skip/gate mechanism can sit: a storage level, or the compute unit (`storage` is None)."""
+    """Place of a skip/gate mechanism: a storage level, or the compute unit (`storage` is None)."""
 
     name: str
     storage: int | None
@@ -90,7 +90,7 @@ def levels_of(hardware: Hardware, registry: Registry) -> tuple[Level, ...]:
 
 
 def _memory(table: Mapping[str, Any], registry: Registry) -> MemoryLevel:
-    """The memory of a level; what other specs call `type` is the level's `class`."""
+    """The memory of a level; a level's key `class` is the memory's `type`."""
     entries = dict(table)
     if "class" in entries:
         entries["type"] = entries.pop("class")
@@ -135,7 +135,7 @@ def _level(index: int, memory: MemoryLevel, instances: int, clock_hz: float, wor
 
 
 def without_capacity(levels: Sequence[Level]) -> str:
-    """A word where levels on chip have no capacity, which is easily forgotten; empty where all have one."""
+    """Hint about levels on chip without a capacity, which is easily forgotten; empty if all have one."""
     names = [level.name for level in levels[1:] if level.capacity_bits is None]
     has = "have" if len(names) > 1 else "has"
     return f"{listed(names)} {has} no capacity: unlimited, without area and leakage" if names else ""

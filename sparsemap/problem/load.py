@@ -1,4 +1,4 @@
-"""The few functions a program starts with: load a problem, evaluate designs. `search` is in `sparsemap.searching.run`."""
+"""Entry points of a program: load a problem, evaluate designs. `search` is in `sparsemap.searching.run`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ def load_problem(
         problem = load_problem("mm3", "cloud")
         problem = load_problem("my-layer.toml", {"extends": "edge", "clock": "2 GHz"})
 
-    Without `space` it is the one that the hardware names, without `cost_model` the one that the space names, or else the
-    usual ones. `more` has names of pieces by kind that are chosen from besides the candidates of the space, such as
-    `{"format": ["mine"]}`.
+    Defaults: `space` is the hardware's or the usual space, `cost_model` is the space's or the usual model. `more` adds
+    candidates to the space by kind and name, such as `{"format": ["mine"]}`.
 
-    `registry` saves loading the plugins again; otherwise they are loaded, those in `plugin_dirs` included.
+    `registry` saves loading the plugins again; otherwise all plugins are loaded, including plugins in `plugin_dirs`.
     """
     if registry is None:
         from ..pieces.loading import load
@@ -59,7 +58,7 @@ def make_problem(
     file: str = "",
     more: Mapping[str, Sequence[str]] | None = None,
 ) -> Problem:
-    """The problem of these parts; `file` is where tables among them stand."""
+    """The problem of these parts; `file` is the file of any tables among the parts."""
     given = {"workload": workload, "hardware": hardware}
     built = {kind: piece_of(registry, kind, part, file) for kind, part in given.items()}
     space = space or built["hardware"].space or defaults.SPACE
@@ -96,8 +95,9 @@ def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
 
 
 def objective_of(registry: Registry, value: Any, file: str = "", costs: Collection[str] = BASIC) -> Any:
-    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`, the name of a
-    cost. `SpecError` if it reads a cost that is neither among the `costs` of the cost model nor follows from them."""
+    """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`, the name of
+    a cost. `SpecError` for a cost neither among the `costs` of the cost model nor derived from them.
+    """
     known = {*costs, *DERIVED, *ALIASES}
     if isinstance(value, str) and not value.endswith(".toml"):
         named = value in known and not registry.has("objective", value)

@@ -1,4 +1,4 @@
-"""The nodes of a network: its layers with their workloads or operations, inputs and shapes, checked against each other."""
+"""The nodes of a network: layers with workloads or operations, inputs and shapes, checked against each other."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ from ..spec.unstructuring import unstructure
 from .project import located
 
 INPUT = "input"
-"""What layers call the input of the network."""
+"""Name of the network's input in layers."""
 OWN = ("name", "type", "workload", "repeat", "inputs", "tied")
-"""Keys of a layer that are not of its workload or operation."""
+"""Keys of a layer outside the fields of the workload or operation."""
 
 
 @attrs.frozen(eq=False, slots=False)
 class Node:
-    """One layer of a network."""
+    """A layer of a network."""
 
     name: str
     piece: Workload | Operation
     loops: Loops | None
-    """None: an operation, which has nothing to search."""
+    """None for an operation, without anything to search."""
     inputs: tuple[str, ...]
-    """Names of the nodes whose outputs it takes; "input" is the network's."""
+    """Names of the input nodes; "input" is the network's."""
     repeat: int
     given: tuple[Shape, ...] = ()
-    """Shapes of the inputs; empty where the network is a list of layers without a graph."""
+    """Shapes of the inputs; empty for a list of layers without a graph."""
     shape: Shape = ()
-    """Shape of the output; empty where there is no graph."""
+    """Shape of the output; empty without a graph."""
     tied: str = ""
-    """The layer before it whose weights it has."""
+    """Earlier layer with the same weights."""
 
     @property
     def macs(self) -> int:
-        """Multiplications of one repetition."""
+        """Multiplications per repetition."""
         return math.prod(self.loops.sizes.values()) if self.loops else 0
 
     @property
     def weights(self) -> int:
-        """Words of trained weights, as far as the type of the workload names their tensor."""
+        """Words of trained weights; 0 for a workload type without a named weight tensor."""
         name = getattr(self.piece, "weights", "")
         return sum(math.prod(shape) for tensor, shape in self._tensors if tensor.name == name)
 
     @cached_property
     def densities(self) -> dict[str, float]:
-        """The share of nonzeros of every operand, the expected one where it is a range."""
+        """Share of nonzeros of every operand; the expected share for a range of densities."""
         return {t.name: t.density.occupancy(shape).density for t, shape in self._tensors if not t.output}
 
     @cached_property
     def content(self) -> str:
-        """Sizes, tensors, densities and word width of the loops as text: equal for layers that are the same search."""
+        """Sizes, tensors, densities and word width of the loops as text: equal text means the same search."""
         tensors = [
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
             + [list(tensor.inside)] * bool(tensor.inside)
@@ -81,9 +81,9 @@ class Node:
 
 
 def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file: str = "") -> tuple[Node, ...]:
-    """The nodes of a network in its order. Paths of workloads are relative to `base`, or else to the working directory.
+    """The nodes of a network in order. Paths of workloads are relative to `base`, or else to the working directory.
 
-    SpecError with all mistakes of the layers, and those of shapes that do not fit if the network has an input.
+    SpecError with all mistakes of the layers, and with mismatched shapes if the network has an input.
     """
     mistakes: list[Mistake] = []
     nodes: dict[str, Node] = {}
@@ -108,12 +108,12 @@ def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file:
 
 
 def distinct(nodes: Iterable[Node]) -> dict[str, list[Node]]:
-    """The nodes with loops by content, in order: each list is one search."""
+    """Nodes with loops, grouped by content, in order: each group is a single search."""
     return grouped((node for node in nodes if node.loops), lambda node: node.content)
 
 
 def weights_of(nodes: Iterable[Node]) -> int:
-    """Words of trained weights of all nodes; those that are tied count once."""
+    """Words of trained weights of all nodes; tied weights count once."""
     return sum(node.repeat * node.weights for node in nodes if not node.tied)
 
 
@@ -171,7 +171,7 @@ def _piece(
 
 
 def _kind(registry: Registry, type_name: Any) -> str:
-    """Whether a type is one of workloads or of operations."""
+    """Kind of a layer type: workload or operation."""
     with placed("type"):
         Reader().read(str, type_name)
     for kind in ("workload", "operation"):
@@ -182,7 +182,7 @@ def _kind(registry: Registry, type_name: Any) -> str:
 
 
 def _connected(network: Network, node: Node, nodes: Mapping[str, Node], registry: Registry) -> Node:
-    """The node with the shapes of its inputs and its output."""
+    """The node with the shapes of its inputs and output."""
     given = tuple(nodes[text].shape if text != INPUT else network.input for text in node.inputs)
     for text, shape in zip(node.inputs, given, strict=True):
         if not shape:

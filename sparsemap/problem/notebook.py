@@ -1,4 +1,4 @@
-"""A problem as notebooks show it."""
+"""HTML of a problem for notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .problem import Problem
 
 
 def html_of(problem: Problem) -> str:
-    """Sizes, tensors with densities, levels, and how many genes there are."""
+    """Table of sizes, tensors with densities, levels, and the number of genes."""
     shapes = {tensor.name: tensor.shape(problem.sizes) for tensor in problem.tensors}
     densities = {tensor.name: tensor.density.occupancy(shapes[tensor.name]).density for tensor in problem.tensors}
     rows = {

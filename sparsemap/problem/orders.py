@@ -1,4 +1,4 @@
-"""One design with other loop orders, and which of them cost the same."""
+"""Variants of a design in other loop orders, and their grouping by equal cost."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .evaluation import Evaluation
 from .problem import Problem
 
 MOST = 5040
-"""Orders that are tried, 7!; of more, as many random ones."""
+"""Largest number of orders, 7!; beyond, as many random orders."""
 ALIKE = 1e-9
-"""Relative difference of scores that are the same."""
+"""Relative difference between scores counted as equal."""
 
 
 def orders_of(dims: Sequence[int], total: int) -> Array:
-    """(n, `total`) int8: these dimensions, outermost first, in all of their orders, and inside of them the others."""
+    """(n, `total`) int8: `dims` in all orders, outermost first, followed by the other dimensions."""
     rest = [dim for dim in range(total) if dim not in dims]
     if factorial(len(dims)) <= MOST:
         found = list(permutations(dims))
@@ -31,7 +31,7 @@ def orders_of(dims: Sequence[int], total: int) -> Array:
 
 
 def reordered(problem: Problem, design: Designs, orders: Array, level: int | None = None) -> Evaluation:
-    """A design (a batch of one) with each of these orders (n, D), at all of its mapping levels or at one of them."""
+    """A design (a batch of one) with each of these orders (n, D), at all mapping levels or only at `level`."""
     columns = dict(design.take(np.zeros(len(orders), dtype=np.int64)).columns)
     changed = np.array(columns["order"])
     changed[slice(None) if level is None else level] = orders.T
@@ -40,7 +40,7 @@ def reordered(problem: Problem, design: Designs, orders: Array, level: int | Non
 
 
 def classes(scores: Array) -> list[Array]:
-    """Rows of the scores (n,) that are the same, the best first; without those that are infinite."""
+    """Rows of equal scores (n,), the best group first; infinite scores are left out."""
     rows = np.argsort(scores, kind="stable")[: np.isfinite(scores).sum()]
     starts = np.flatnonzero(np.diff(scores[rows]) > ALIKE * scores[rows][:-1]) + 1
     return [np.sort(group) for group in np.split(rows, starts) if len(group)]

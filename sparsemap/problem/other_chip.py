@@ -1,4 +1,4 @@
-"""The storage levels of a problem that is put on another chip."""
+"""Storage levels of a problem moved to another chip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .levels import Level
 
 
 def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """These levels with the sizes and speeds of one chip. `SearchError` if it has other levels, or is a batch of chips."""
+    """These levels with the sizes and speeds of a chip. `SearchError` for a different number of levels, or a batch of
+    chips.
+    """
     if chip.batch is not None:
         raise SearchError(f"a problem is on one chip, found a batch of {chip.batch}; `Chip.take` gives one of them")
     if len(chip) != len(levels):

@@ -1,4 +1,4 @@
-"""One workload on one hardware, with all that follows from the pair: storage levels, mapping levels, skip/gate places."""
+"""A workload on a hardware, with everything derived from the pair: storage levels, mapping levels, skip/gate places."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ if TYPE_CHECKING:
     from .space import Space
 
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
-"""Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
-speak of any workload's tensors."""
+"""Roles of tensors: the operands by position, and the output. Specs of hardware, mechanisms and spaces use roles to
+name any workload's tensors.
+"""
 PASSES = "passes"
-"""The column of designs that says which tensors pass by which levels."""
+"""Column of designs with the bypasses: tensors by bypassed level."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
 class Problem:
-    """A workload, a hardware, the space of designs searched on them, the cost model and the objective.
+    """A workload, a hardware, the space of designs to search, the cost model and the objective.
 
-    Made by `sparsemap.load_problem`. Sizes are padded where the space's encoding asks for it (`padded` says which).
-    Several threads may evaluate and search on one problem at once.
+    Made by `sparsemap.load_problem`. Sizes are padded on request of the space's encoding, see `padded`. Several threads
+    may evaluate and search on a problem at once.
     """
 
     workload: Workload
@@ -49,20 +50,20 @@ class Problem:
     objective: Objective
     registry: Registry
     files: Mapping[str, str] = attrs.field(factory=dict)
-    """Where workload, hardware and space came from, for messages."""
+    """Sources of workload, hardware and space, for messages."""
     given_chip: Chip | None = None
-    """Where `on` has put it, if not on the chip of the hardware."""
+    """Chip from `on`, in place of the chip of the hardware."""
     passed: frozenset[tuple[int, int]] | None = None
-    """Of a design whose genes say what passes by, the tensors and levels (`problem/layouts.py`); None: as the genes say."""
+    """Bypassed levels by tensor in the layout of a design (`problem/layouts.py`); None: left to the genes."""
     bounded: bool = True
-    """Whether the cost model is asked for a lower bound and classes; a short search may not be worth their time."""
+    """Whether to ask the cost model for a lower bound and classes; may cost too much time for a short search."""
     shared: Tables = attrs.field(factory=Tables)
-    """Tables that depend on the workload, its sizes and the names of levels alone: those of all chips it is put on."""
+    """Tables that depend only on the workload, its sizes and the names of levels: shared by all chips, see `on`."""
     _tables: Tables = attrs.field(factory=Tables, init=False)
 
     @property
     def title(self) -> str:
-        """Such as "mm3 on cloud"."""
+        """Title such as "mm3 on cloud"."""
         return f"{self.workload.name} on {self.hardware.name}"
 
     def __repr__(self) -> str:
@@ -79,7 +80,7 @@ class Problem:
         return self
 
     def __reduce__(self) -> Any:
-        """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
+        """Pickles the pieces without tables: another process loads the plugins again and rebuilds the problem."""
         own = ("files", "given_chip", "passed", "bounded")
         names = ("workload", "hardware", "space_spec", "cost_model", "objective", *own)
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
@@ -87,30 +88,31 @@ class Problem:
         return restored, (self.registry, fields, None if given is self else given)
 
     def remember(self, key: Key, make: Callable[[], T]) -> T:
-        """The value made once per problem for this key, see `Key`: the home of tables of segments and cost models."""
+        """The value for this key, made once per problem, see `Key`: for tables of segments and cost models."""
         return self._tables.remember(key, make)
 
     def variant(self, **parts: Any) -> Problem:
-        """This problem with another `workload`, `objective` or `cost_model`: with tables of its own, but with the space of
-        this one, so that the same genomes are the same designs. Sizes and hardware stay."""
+        """This problem with another `workload`, `objective` or `cost_model`. Tables are new; the space is shared, so
+        the same genomes are the same designs. Sizes and hardware stay.
+        """
         made = attrs.evolve(self, **({"shared": Tables()} if "workload" in parts else {}) | parts)
         made.__dict__ |= {"space": self.space, **self.known("levels", "technology", "chip")}
         return made
 
     def laid_out(self, sizes: Mapping[str, int]) -> Problem:
-        """This problem with other sizes after padding than its space asks for; with tables of its own."""
+        """This problem with these padded sizes in place of the space's, and with tables of its own."""
         made = attrs.evolve(self, shared=Tables())
         made.__dict__ |= {"sizes": dict(sizes), **self.known("loops", "levels", "technology", "chip")}
         made.__dict__["space"] = self.space.of(made, sizes)
         return made
 
     def known(self, *names: str) -> dict[str, Any]:
-        """What is made once for a problem, as far as it is made."""
+        """Cached properties by name, as far as already computed."""
         return {name: self.__dict__[name] for name in names if name in self.__dict__}
 
     @cached_property
     def layouts(self) -> tuple[Problem, ...]:
-        """This problem with every hardware that its genes may ask for; none of them where these are too many."""
+        """This problem with every hardware its genes can express; empty for too many."""
         if not self.has_layouts:
             return (self,)
         from .layouts import layouts
@@ -119,7 +121,7 @@ class Problem:
 
     @cached_property
     def has_layouts(self) -> bool:
-        """Whether genes say what the hardware of a design is."""
+        """Whether genes choose the bypasses of a design's hardware."""
         return self.space.provides(PASSES) and self.passed is None
 
     # -- workload
@@ -142,13 +144,13 @@ class Problem:
 
     @cached_property
     def padded(self) -> dict[str, tuple[int, int]]:
-        """Dimensions that were padded: name -> (given size, padded size)."""
+        """Padded dimensions: name -> (original size, padded size)."""
         given = self.loops.sizes
         return {dim: (given[dim], size) for dim, size in self.sizes.items() if size != given[dim]}
 
     @property
     def padded_text(self) -> str:
-        """`m 730 -> 735, k 730 -> 735 (to fill fan-outs)`; "" where nothing is padded."""
+        """Summary `m 730 -> 735, k 730 -> 735 (to fill fan-outs)`; "" without padding."""
         grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in self.padded.items())
         why = self.space.why_padded if grown else ""
         return f"{grown} ({why})" if why else grown
@@ -163,7 +165,7 @@ class Problem:
 
     @cached_property
     def roles(self) -> dict[str, int]:
-        """Tensor index by role, whatever the tensors are called."""
+        """Tensor index by role, independent of the tensors' names."""
         output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
         return {**dict(zip(OPERANDS, self.operands, strict=False)), OUTPUT: output}
 
@@ -173,9 +175,9 @@ class Problem:
         return tuple(i for i, tensor in enumerate(self.tensors) if not tensor.output)
 
     def tensor(self, text: str, file: str = "", path: str = "") -> int:
-        """Index of the tensor that a text means: its role, its name, or `role:Q` or `name:Q` where they differ.
+        """Index of the tensor for a text: a role, a name, or `role:Q` or `name:Q` where they differ.
 
-        `SpecError` with `file` and `path` if the workload has no such tensor, or if the text may mean two.
+        `SpecError` with `file` and `path` if the workload has no such tensor, or if the text is ambiguous.
         """
         given, _, word = text.rpartition(":")
         tables = {"role": self.roles, "name": {tensor.name: i for i, tensor in enumerate(self.tensors)}}
@@ -191,17 +193,17 @@ class Problem:
         return next(iter(found.values()))
 
     def lacks(self, text: str) -> bool:
-        """Whether a text is a role that this workload has no tensor for, such as R where there are two operands."""
+        """Whether a text is a role without a tensor in this workload, such as R with two operands."""
         word = text.removeprefix("role:")
         named = word == text and any(tensor.name == word for tensor in self.tensors)
         return word in (*OPERANDS, OUTPUT) and word not in self.roles and not named
 
     def filters(self, mechanism: Mechanism, place: Place) -> list[tuple[Filter, int, tuple[int, ...]]]:
-        """The filters of a mechanism at a place, with the tensor indices of target and leaders, for this workload.
+        """Filters of a mechanism at a place, with the tensor indices of target and leaders, for this workload.
 
-        Roles are meant unless names stand beside them, so that a mechanism suits every workload; then they have to be
-        unambiguous, as in `tensor`. `ALL_OPERANDS` as target makes a filter of each operand, led by the others among the
-        leaders. What the workload has no tensor for neither leads nor is filtered, nor does a tensor outside its home.
+        Texts are roles, so a mechanism suits every workload. If any text is a name, all texts must be unambiguous, as
+        in `tensor`. `ALL_OPERANDS` as target makes a filter per operand, led by the other operands among the leaders.
+        Tensors missing from the workload, and tensors outside their home, neither lead nor are filtered.
         """
         file, path = self.file_of("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
         found = []
@@ -241,7 +243,7 @@ class Problem:
 
     @property
     def compute_name(self) -> str:
-        """What the compute units are called."""
+        """Name of the compute units."""
         return self.hardware.compute.name
 
     @cached_property
@@ -260,7 +262,7 @@ class Problem:
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        """Skip/gate places: storage levels with `gate_skip`, then the compute unit if it has it."""
+        """Skip/gate places: storage levels with `gate_skip`, then the compute unit if it has `gate_skip`."""
         places = [Place(level.name, level.index) for level in self.levels if level.gate_skip]
         if self.hardware.compute.gate_skip:
             places.append(Place(self.compute_name, None))
@@ -268,7 +270,7 @@ class Problem:
 
     @cached_property
     def homes(self) -> tuple[int, ...]:
-        """(T,) the outermost level that keeps each tensor: 0, or where the workload says that it `resides`."""
+        """(T,) outermost level to hold each tensor: 0, or the level in the workload's `resides`."""
         if not self.workload.resides:
             return (0,) * len(self.tensors)
         from .residents import homes_of
@@ -277,7 +279,7 @@ class Problem:
 
     @cached_property
     def resident(self) -> dict[tuple[int, int], int]:
-        """By (tensor, level), the words that take room of each tensor of which a level inside the outermost keeps the whole."""
+        """Words of room by (tensor, level), for each tensor resident as a whole inside the outermost level."""
         if not any(self.homes) and not self.workload.resident_words:
             return {}
         from .residents import resident_of
@@ -286,7 +288,7 @@ class Problem:
 
     @cached_property
     def slides(self) -> dict[int, int]:
-        """By tensor that slides by, the dimension whose loop is the outermost one outside its home."""
+        """Sliding tensors with their dimension: its loop is the outermost outside the tensor's home."""
         if not self.workload.slides:
             return {}
         from .residents import slides_of
@@ -294,11 +296,11 @@ class Problem:
         return slides_of(self)
 
     def stores(self, tensor: int, level: int) -> bool:
-        """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside where it resides."""
+        """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside the tensor's residence."""
         return level >= self.homes[tensor] and tensor not in self.named(level, "bypass")
 
     def streams(self, tensor: int, level: int) -> bool:
-        """Whether an operand that a level does not keep is written and read there on its way."""
+        """Whether an operand streams through a level: written and read on the way, without being stored."""
         kept = self.tensors[tensor].output or level <= self.homes[tensor] or self.stores(tensor, level)
         return not kept and tensor in self.named(level, "streams")
 
@@ -308,7 +310,7 @@ class Problem:
         return not windowed and tensor in self.named(len(self.levels) - 1, "links")
 
     def named(self, level: int, key: str) -> list[int]:
-        """The tensors that a level has under a key: all or none where it says true or false, else those that it names."""
+        """Tensors under a key of a level: all for true, none for false, else a list by role or name."""
         given, file = getattr(self.levels[level].memory, key), self.file_of("hardware")
         if isinstance(given, bool):
             return list(range(len(self.tensors))) if given else []
@@ -317,7 +319,7 @@ class Problem:
 
     @cached_property
     def decodes(self) -> np.ndarray:
-        """(S, T) bool: the level decodes the tensor on its way in, and encodes it on its way out."""
+        """(S, T) bool: the level decodes the tensor on the way in, and encodes it on the way out."""
         found = np.zeros((len(self.levels), len(self.tensors)), dtype=bool)
         for level in self.levels[1:]:
             found[level.index, self.named(level.index, "decodes")] = True
@@ -325,7 +327,7 @@ class Problem:
 
     @cached_property
     def buffers(self) -> np.ndarray:
-        """(S, T) int64 tiles of each tensor that a level holds at a time; at the outermost level 1."""
+        """(S, T) int64 tiles of each tensor held by a level at a time; at the outermost level 1."""
         found = np.ones((len(self.levels), len(self.tensors)), dtype=np.int64)
         for level in self.levels[1:]:
             found[level.index, self.named(level.index, "double_buffered")] = level.memory.buffer_depth
@@ -335,20 +337,21 @@ class Problem:
 
     @cached_property
     def chip(self) -> Chip:
-        """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
+        """All sizes, speeds, energies and areas of the hardware. `SpecError` with every wrong figure."""
         if self.given_chip is not None:
             return self.given_chip
         given = self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware")
         return self._once(given[:2], chip_of, *given)
 
     def _once(self, parts: tuple[Any, ...], make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of parts of the hardware, once for all problems that have these very ones."""
+        """Result of `make` for parts of the hardware, shared by all problems with the same part objects."""
         key = make, *map(id, parts)
         return self.registry.remember(key, lambda: (parts, make(*arguments)))[1]  # they stay, and so do their numbers
 
     def on(self, chip: Chip) -> Problem:
-        """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
-        others, or is a batch of chips. `hardware` stays, and does not say what the chip has."""
+        """The same workload, space and names on another chip, with the same number of levels; `SearchError` for a
+        different number, or a batch of chips. `hardware` stays, and does not describe the chip.
+        """
         from .other_chip import levels_on
 
         made = attrs.evolve(self, given_chip=chip)
@@ -357,7 +360,7 @@ class Problem:
         return made
 
     def energy_pj(self, level: int, action: str) -> float:
-        """pJ of one access at a level; `action` is one of `LEVEL_ACTIONS`."""
+        """pJ per access at a level; `action` is one of `LEVEL_ACTIONS`."""
         return float(self.chip.energy_pj[action][level])
 
     @property
@@ -366,11 +369,11 @@ class Problem:
         return float(self.chip.clock_hz)
 
     def leakage_mw(self, level: int) -> float:
-        """Power in mW that one instance of a level leaks."""
+        """Leakage power of a level per instance, in mW."""
         return float(self.chip.leakage_mw[level])
 
     def mac_pj(self, action: str) -> float:
-        """pJ of one multiply-accumulate: compute, gated, skipped."""
+        """pJ per multiply-accumulate: compute, gated, skipped."""
         return float(self.chip.mac_pj[action])
 
     # -- design space
@@ -382,23 +385,23 @@ class Problem:
         return Space(self, self.space_spec)
 
     def candidates(self, kind: str) -> tuple[Any, ...]:
-        """The pieces of a kind that the genes of the space choose from, in gene order."""
+        """Candidate pieces of a kind for the genes of the space, in gene order."""
         return self.space.candidates.get(kind, ())
 
     @cached_property
     def judge(self) -> Objective:
-        """The objective with what it has to know of this problem."""
+        """The objective with all it has to know of this problem."""
         with guarded(self.objective, "of"):
             return self.objective.of(self)
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
-        """By name, the variants of this problem on which the objective has every design evaluated as well."""
+        """Variants of this problem by name, for the objective's additional evaluations of every design."""
         return self.judge.scenarios
 
     @cached_property
     def bound(self) -> float | None:
-        """A proven lower bound on the score of every design of this problem's space; None if none is known."""
+        """A proven lower bound on the score of every design of this problem's space; None if unknown."""
         found = self.lower_bound if self.judge.monotone else None
         needed = {ALIASES.get(name, name) for name in self.judge.costs} & {*self.cost_model.costs}
         if found is None or not needed <= found.costs.own.keys():
@@ -416,8 +419,9 @@ class Problem:
 
     @cached_property
     def lower_bound(self) -> Evaluation | None:
-        """Every design of this problem's space is at or above one of these rows in energy and cycles; None if the cost model
-        proves none."""
+        """Rows of energy and cycles: every design of this problem's space is at or above some row in both. None if the
+        cost model proves no bound.
+        """
         from .evaluator import checked
 
         parts = []
@@ -432,7 +436,7 @@ class Problem:
 
     @cached_property
     def classes(self) -> ScoredClasses | None:
-        """Classes of designs with a bound on the score of each; None if none are known."""
+        """Classes of designs with a bound on the score of each; None if unknown."""
         from .classes import classes_of
 
         return classes_of(self) if self.bounded else None
@@ -448,7 +452,7 @@ class Problem:
 
 
 def restored(registry: Registry, fields: Mapping[str, Any], given: Problem | None) -> Problem:
-    """A problem that was pickled; `given` is the one whose space it has, if that is not its own."""
+    """Rebuilds a pickled problem; `given` is the problem with its space, if different."""
     made = Problem(registry=registry, **fields)
     if given is not None:
         made.__dict__["space"] = given.space

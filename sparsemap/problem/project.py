@@ -1,4 +1,4 @@
-"""Files that name each other: those of a project's folder, and parts of a spec relative to it."""
+"""References between files: files of a project's folder, and parts of a spec relative to its folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..pieces.registry import is_path
 
 
 def project_files(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """The files of a project's folder by part: `workload` and `hardware`, and where there are such `space` and `design`."""
+    """Files of a project's folder by part: `workload` and `hardware`, and `space` and `design` if present."""
     parts = ("workload", "hardware", "space", "design")
     found = {part: str(file) for part in parts if (file := Path(folder) / f"{part}.toml").is_file()}
     if absent := [f"{part}.toml" for part in parts[:2] if part not in found]:
@@ -21,9 +21,9 @@ def project_files(folder: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def located(key: str, value: Any, base: Path) -> Any:
-    """A part that a spec names; a path is relative to the spec's folder, or else to the working directory.
+    """Value of a spec's part with paths resolved: relative to the spec's folder, or else to the working directory.
 
-    The slash of an objective is a division.
+    A slash in an objective is a division, not a path.
     """
     if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
         return value

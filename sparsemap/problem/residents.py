@@ -1,4 +1,4 @@
-"""Tensors that stay on chip between layers: where the workload says that they reside, the room they take, how they slide by."""
+"""Tensors kept on chip between layers: residence by the workload, occupied room, and sliding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .problem import Problem
 
 
 def homes_of(problem: Problem) -> tuple[int, ...]:
-    """`Problem.homes` of a workload with tensors that reside."""
+    """`Problem.homes` of a workload with resident tensors."""
     file, found = problem.file_of("workload"), [0] * len(problem.tensors)
     names = [level.name for level in problem.levels]
     for text, name in problem.workload.resides.items():

@@ -1,4 +1,4 @@
-"""Scenarios: variants of a problem, such as other densities, on which the same designs are evaluated as well."""
+"""Scenarios: variants of a problem, such as other densities, for additional evaluations of the same designs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from .problem import Problem
 
 @attrs.frozen
 class Scenario:
-    """One variant of a problem."""
+    """A variant of a problem."""
 
     problem: Problem
-    """A `Problem.variant`, whose objective scores a design in this scenario alone."""
+    """A `Problem.variant` with an objective for this scenario alone."""
     must_fit: bool = True
-    """Whether a design that is invalid in this scenario is invalid."""
+    """Whether a design invalid in this scenario counts as invalid."""
     weight: float = 1.0
-    """How much the scenario counts; 0: not at all, but designs may have to fit it."""
+    """Weight of the scenario; 0: without weight, but designs may still have to fit."""
 
 
 def with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detail: bool) -> Evaluation:
-    """What `found` says of designs, with what they are worth in every scenario, and with the reasons why they are invalid
-    in one that they must fit. Designs that are invalid by then are not evaluated in the next scenario."""
+    """Evaluation of the nominal designs plus costs and rejection reasons per scenario. Failing a scenario with
+    `must_fit` makes a design invalid; invalid designs are not evaluated in further scenarios.
+    """
     reasons = found.reasons
     extra = found.detail
     parts: dict[str, Evaluation] = {}
@@ -54,7 +55,7 @@ def with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detail
 
 
 def _with_needed(extra: Detail, part: Evaluation, rows: np.ndarray, name: str) -> Detail:
-    """A detail with the resources that designs lack in a scenario."""
+    """The detail plus missing resources of designs in a scenario."""
     lacking = None if part.detail is None else part.detail.needed
     if lacking is None or extra.needed is None:
         return extra

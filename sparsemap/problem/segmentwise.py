@@ -1,5 +1,4 @@
-"""What a `Space` does with genomes one segment after the other, where nothing does it for all of them at once; what segments
-return is checked. Genomes (n, G) are within bounds."""
+"""Operations of a `Space` on genomes, segment by segment, with checked results. Genomes (n, G) are within bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def guess(space: Space, count: int, rng: np.random.Generator) -> Genomes:
 
 
 def columns_of(space: Space, genomes: Genomes) -> dict[str, Array]:
-    """The columns of their designs."""
+    """Decoded columns of genomes."""
     by_gene = np.ascontiguousarray(genomes.T)
     columns: dict[str, Array] = {}
     for name, segment in space.segments.items():
@@ -34,7 +33,7 @@ def columns_of(space: Space, genomes: Genomes) -> dict[str, Array]:
 
 
 def _columns(space: Space, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
-    """The columns that a segment decodes (g, B) to."""
+    """Columns decoded by a segment from genes (g, B)."""
     with guarded(segment, "decode"):
         columns = segment.decode(locked(genes), space.problem)
         shapes = {name: column.shape[-1:] for name, column in columns.items()}
@@ -45,7 +44,7 @@ def _columns(space: Space, segment: Segment, genes: GeneColumns) -> Mapping[str,
 
 
 def _genes(segment: Segment, method: str, shape: tuple[int, ...], *given: Any) -> GeneColumns:
-    """The genes (g, B) that a method of a segment returns."""
+    """Genes (g, B) from a method of a segment."""
     with guarded(segment, method):
         genes = getattr(segment, method)(*given)
     return numbers(segment, method, "genes", genes, shape, "iu")

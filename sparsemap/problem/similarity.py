@@ -1,5 +1,6 @@
-"""How near two workloads are, and what a design of one has in common with designs of another: dimensions by name, tensors
-by role, mapping levels by name."""
+"""Similarity of workloads, and transfer of designs between problems: dimensions match by name, tensors by role, mapping
+levels by name.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +19,21 @@ from .space import Space
 
 
 def distance(one: Loops, other: Loops, metric: str = "edit") -> float:
-    """The distance of two workloads by `METRICS`; DesignError if their tensors cannot be paired."""
+    """Distance of two workloads by a metric of `METRICS`; DesignError if the tensors cannot be paired."""
     if metric not in METRICS:
         raise SearchError(unknown("metric", metric, METRICS))
     return METRICS[metric](one, other)
 
 
 def nearness(one: Loops, other: Loops, metric: str) -> tuple[float, ...]:
-    """The distances by which designs are ranked: by the metric, and where that is the same by the others."""
+    """Distances for ranking designs: by the metric, then by the other metrics to break ties."""
     return tuple(distance(one, other, name) for name in (metric, *(name for name in METRICS if name != metric)))
 
 
 def edits(one: Loops, other: Loops) -> float:
-    """Dimensions whose sizes differ (an absent one has size 1), and tensors whose index projections do."""
+    """Number of dimensions with different sizes (an absent dimension has size 1), plus tensors with different index
+    projections.
+    """
     sizes = sum(one.sizes.get(dim, 1) != other.sizes.get(dim, 1) for dim in {**one.sizes, **other.sizes})
     return float(sizes + sum(one.tensors[a].ranks != other.tensors[b].ranks for a, b in pairs(one, other)))
 
@@ -43,11 +46,11 @@ def logarithms(one: Loops, other: Loops) -> float:
 
 
 METRICS: dict[str, Callable[[Loops, Loops], float]] = {"edit": edits, "log": logarithms}
-"""`edit` counts what differs (Kao et al. 2022, Section VI), `log` says by how much."""
+"""`edit` counts differences (Kao et al. 2022, Section VI), `log` measures the size of differences."""
 
 
 def pairs(one: Loops, other: Loops) -> list[tuple[int, int]]:
-    """Indices of the tensors that play the same role: operands in order, and the output."""
+    """Index pairs of tensors in the same role: operands in order, and the output."""
     a, b = ([[i for i, t in enumerate(x.tensors) if t.output is out] for out in (False, True)] for x in (one, other))
     if [len(x) for x in a] != [len(x) for x in b]:
         raise DesignError(f"the tensors of {_einsum(one)} and of {_einsum(other)} cannot be paired")

@@ -1,4 +1,4 @@
-"""The genome: segments in order, their genes with bounds, and decode and encode between genomes and designs."""
+"""The genome: segments in order, genes with bounds, and decode and encode between genomes and designs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False, slots=False)
 class Space:
-    """The gene space of one problem. Searchers and operators see genes through it, never hardware or designs."""
+    """The gene space of a problem. Searchers and operators see genes through the space, never hardware or designs."""
 
     problem: Problem
     spec: SpaceSpec
     variant: Problem | None = None
-    """A variant of the problem, with another objective or cost model, whose `classes` count; None: the problem itself."""
+    """A variant of the problem with another objective or cost model as the source of `classes`; None: the problem
+    itself.
+    """
 
     def __reduce__(self) -> Any:
         return attrgetter("space"), (self.problem,)
 
     def of(self, problem: Problem, sizes: Mapping[str, int] | None = None) -> Space:
-        """This space for a problem with the same workload and levels: the same segments, with genes made anew. `sizes`: those
-        after padding, in place of what its segments ask for."""
+        """This space for a problem with the same workload and levels: the same segments, with new genes. `sizes`:
+        padded sizes, in place of the segments' own.
+        """
         made = Space(problem, self.spec)
         why = self.why_padded if sizes is None else ""
         padding = self.padding if sizes is None else dict(sizes)
@@ -44,7 +47,7 @@ class Space:
 
     @cached_property
     def segments(self) -> dict[str, Segment]:
-        """Segment pieces by the name they have in the spec, in genome order."""
+        """Segment pieces by their name in the spec, in genome order."""
         file = self.problem.files.get("space", "space")
         built: dict[str, Any] = {}
         strange = [name for name in self.spec.tables if name not in self.spec.segments]
@@ -61,7 +64,7 @@ class Space:
         return built
 
     def _more(self, segment: Segment) -> Segment:
-        """The segment with the pieces that the space has besides, in every list of candidates of their kind."""
+        """The segment with the space's additional pieces in every list of candidates of their kind."""
         changes: dict[str, Any] = {
             name: (*own, *(piece for piece in self.spec.more.get(names.kind, ()) if piece not in own))
             for name, names in _choosing(segment)
@@ -89,7 +92,7 @@ class Space:
 
     @cached_property
     def padding(self) -> dict[str, int]:
-        """Padded sizes by dimension, the largest that any segment asks for."""
+        """Padded sizes by dimension, the largest of all segments."""
         sizes: dict[str, int] = {}
         for segment in self.segments.values():
             for dim, size in segment.padded_for(self._outside).items():
@@ -98,13 +101,13 @@ class Space:
 
     @cached_property
     def _outside(self) -> Problem:
-        """The problem with all tensors in the outermost level: genomes mean the same wherever a tensor lives."""
+        """The problem with all tensors in the outermost level: genomes have the same meaning wherever a tensor resides."""
         workload = attrs.evolve(self.problem.workload, resides={}, resident_words={}, slides={})
         return attrs.evolve(self.problem, workload=workload) if self.problem.workload.resides else self.problem
 
     @cached_property
     def why_padded(self) -> str:
-        """Why sizes are padded, in a few words; "" where that needs no word."""
+        """Reason for padding, in a few words; "" if obvious."""
         found = (segment.why_padded(self._outside) for segment in self.segments.values())
         return "; ".join(dict.fromkeys(why for why in found if why))
 
@@ -117,7 +120,7 @@ class Space:
 
     @cached_property
     def compresses(self) -> bool:
-        """Whether designs store tensors compressed: any of 64 random ones, which is certain where formats are fixed."""
+        """Whether designs store tensors compressed: any of 64 random designs, a certain answer for fixed formats."""
         formats = self.decode(self.sample(64, np.random.default_rng(0))).columns.get("formats")
         compressed = np.array([getattr(piece, "compressed", False) for piece in self.candidates.get("format", ())])
         return formats is not None and bool(compressed.any()) and bool(compressed[formats].any())
@@ -128,7 +131,7 @@ class Space:
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each segment lies in the genome."""
+        """Slice of each segment in the genome."""
         slices, start = {}, 0
         for name, genes in self.segment_genes.items():
             slices[name] = slice(start, start + len(genes.names))
@@ -166,31 +169,34 @@ class Space:
         return rng.integers(self.low, self.high, size=(count, len(self)), endpoint=True, dtype=np.int64)
 
     def guess(self, count: int, rng: np.random.Generator) -> Array:
-        """Random genomes as the segments would start a search with, (count, G) int64."""
+        """Random genomes by the segments' guesses, to start a search with, (count, G) int64."""
         _check_draw(rng, count)
         from .segmentwise import guess
 
         return guess(self, count, rng)
 
     def judged(self, problem: Problem) -> Space:
-        """This space with classes of its own: those of its problem, or of a variant that has another objective or cost model."""
+        """This space with separate classes: for its own problem, or for a variant with another objective or cost model."""
         made = Space(self.problem, self.spec, problem)
         made.__dict__ |= {name: part for name, part in self.__dict__.items() if name not in ("classes", "variant")}
         return made
 
     @cached_property
     def classes(self) -> ScoredClasses | None:
-        """Classes of designs with a bound on the score of each, for searchers; None: none are known."""
+        """Classes of designs with a bound on the score of each, for searchers; None if unknown."""
         return (known := (self.variant or self.problem).classes) and attrs.evolve(known, least=known.least.copy())
 
     def forget_classes(self) -> None:
-        """For a search whose scores are not those of the objective: no bound rules out a class, unless nothing in it is valid."""
+        """For a search with scores other than the objective's: no bound rules out a class, except classes without a
+        valid design.
+        """
         if known := self.__dict__.setdefault("classes", None):
             known.least[np.isfinite(known.least)] = -np.inf
 
     def check(self, genomes: Array) -> Array:
-        """Genomes, (B, G) or one (G,), as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong. All
-        that takes genomes checks them so, `decoded` aside."""
+        """Genomes, (B, G) or a single (G,), as (B, G) int64; `EvaluationError` for a wrong shape, type or value. Every
+        function of genomes checks its input this way, `decoded` aside.
+        """
         genomes = np.asarray(genomes)
         genomes = genomes[None, :] if genomes.ndim == 1 else genomes
         right = genomes.shape[1:] == self.low.shape and genomes.dtype.kind in "iu"
@@ -205,28 +211,28 @@ class Space:
         return self.decoded(self.check(genomes))
 
     def decoded(self, genomes: Array) -> Designs:
-        """The same of genomes that are known to be within bounds."""
+        """Decodes genomes already checked to be within bounds."""
         from .segmentwise import columns_of
 
         return Designs(columns_of(self, genomes))
 
     def encode(self, designs: Designs) -> Array:
-        """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
+        """Designs -> (B, G) genomes, the inverse of `decode`; `DesignError` if an encoding cannot express a design."""
         parts = [segment.encode(designs, self.problem) for segment in self.segments.values()]
         return np.ascontiguousarray(np.concatenate(parts, axis=0).T)
 
     def transfer(self, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool = False) -> Array:
-        """Designs of another problem as genomes (B, G) of this space; parts that it cannot express are guessed.
+        """Designs of another problem as genomes (B, G) of this space; parts without an expression here are guessed.
 
-        DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem decode to
-        the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
+        DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem
+        decode to the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
         """
         from .similarity import transferred
 
         return transferred(self, designs, source, rng, fill)
 
     def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
-        """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""
+        """A random neighbour of every genome within a segment, (n, G) -> (n, G)."""
         if segment not in self.slices:
             raise EvaluationError(unknown("segment", str(segment), self.slices))
         _check_draw(rng)
@@ -235,7 +241,7 @@ class Space:
         return vary(self, self.check(genomes), segment, rng)
 
     def varied(self, genomes: Array, times: Array, rng: np.random.Generator) -> Array:
-        """Genomes (n, G) after so many moves within each segment, `times` (segments, n) int64, one segment after the other."""
+        """Genomes (n, G) after several moves per segment, `times` (segments, n) int64, one segment after the other."""
         _check_draw(rng)
         from .segmentwise import varied
 
@@ -243,26 +249,26 @@ class Space:
 
     @cached_property
     def canonical_order(self) -> tuple[str, ...]:
-        """Names of the segments; each comes after those whose columns tell which of its genes are canonical."""
+        """Names of the segments, each after the providers of the columns in its `canonical_needs`."""
         from .segmentwise import canonical_order
 
         return canonical_order(self)
 
     def canonical(self, genomes: Array, segments: Iterable[str] | None = None) -> Array:
-        """Genomes (n, G) rewritten so that those which segments know to mean one design become equal, (n, G).
+        """Genomes (n, G) in canonical form: genomes known by the segments to mean the same design become equal, (n, G).
 
-        `segments`: only the genes of these are rewritten.
+        `segments`: restricts the rewriting to the genes of these segments.
         """
         from .segmentwise import canonical
 
         return canonical(self, self.check(genomes), segments)
 
     def repair(self, genomes: Genomes, rng: np.random.Generator) -> Genomes:
-        """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""
+        """Genomes (n, G) after repairs of genes known to be invalid by a segment; some designs may stay invalid."""
         return self.repaired(genomes, rng).genomes.copy()
 
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
-        """Like `repair`, with the designs that the genomes then decode to."""
+        """Like `repair`, with the decoded designs."""
         _check_draw(rng)
         from .segmentwise import repaired
 
@@ -277,7 +283,7 @@ def _check_draw(rng: np.random.Generator, count: int = 0) -> None:
 
 
 def _choosing(segment: Segment) -> Iterator[tuple[str, Naming]]:
-    """The fields of a segment that are lists of pieces to choose from, with their kind."""
+    """Fields of a segment with lists of candidate pieces, and the kind of each."""
     for field in attrs.fields(type(segment)):
         if NAMES in field.metadata and isinstance(getattr(segment, field.name), tuple):
             yield field.name, field.metadata[NAMES]

@@ -1,4 +1,4 @@
-"""What a hardware keeps of tensors where that is more than their nonzeros: the key `stored` of a space."""
+"""Data kept by a hardware beyond the nonzeros of tensors: the key `stored` of a space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .problem import OPERANDS, OUTPUT, Problem
 
 
 def as_stored(loops: Loops, problem: Problem) -> Loops:
-    """The loops with the densities of what is stored."""
+    """The loops with the densities of the stored data."""
     stored = problem.space_spec.stored
     output = next(tensor for tensor in loops.tensors if tensor.output)
     names = iter(OPERANDS)

@@ -1,4 +1,4 @@
-"""Tables that are made once and kept: those of a problem, and those that problems with one workload share."""
+"""Memoised tables: per problem, and shared by problems with the same workload."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ..pieces.contracts import Piece
 T = TypeVar("T")
 
 Key = tuple[Any, ...]
-"""The class or function that a table belongs to, then what the table depends on. Pieces, and what cannot be hashed, count by
-content."""
+"""The owner of a table, a class or function, then everything the table depends on. Pieces and unhashable values are
+compared by content.
+"""
 
 
 @attrs.define(eq=False)
 class Tables:
-    """Values by key. Several threads may ask at once: each value is made once."""
+    """Memoised values by key, safe for several threads: each value is computed once."""
 
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
     _contents: dict[int, tuple[Piece, Any]] = attrs.field(factory=dict, init=False)
@@ -34,7 +35,7 @@ class Tables:
         self.__init__()  # type: ignore[misc]
 
     def remember(self, key: Key, make: Callable[[], T]) -> T:
-        """The value of a key, made where it is not known yet."""
+        """The value of a key, computed by `make` on first use."""
         if not isinstance(key, tuple) or not key or not callable(key[0]):
             text = "expected a class or function, then what the table depends on"
             raise TypeError(f"key of a table: {text}; found {key!r}")
@@ -51,7 +52,7 @@ class Tables:
         return self._made[key]
 
     def _content(self, piece: Piece) -> Any:
-        """What stands for pieces of this content, which is made once for each, as they are frozen."""
+        """Stand-in for all pieces with this content; computed once per piece, since pieces are frozen."""
         if id(piece) not in self._contents:
             equal = self._equal.setdefault(content_of(piece), object())
             self._contents[id(piece)] = piece, equal  # the piece stays, so that no other one gets its number

@@ -1,5 +1,6 @@
-"""Running a searcher: the driver with its budget, the archive of what it found, the front, the result and its files.
+"""Running a searcher: the driver with its budget, the archive of designs, the front, the result and the files.
 
-Public: `driver` (Search, Budget), `run` (search), `folder` (search_into, and whether it has ended), `archive`, `front`, `result`,
-`start` (designs to start from); `journal` and `identity` (which search a result is of) let a stopped search go on.
+Public: `driver` (Search, Budget), `run` (search), `folder` (search_into, and whether a search has ended), `archive`,
+`front`, `result`, `start` (starting designs); `journal` and `identity` (the search behind a result) let a stopped
+search go on.
 """

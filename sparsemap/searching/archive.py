@@ -1,4 +1,4 @@
-"""What a search remembers: its best design, its convergence, and why designs were rejected. Memory is bounded."""
+"""Archive of a search: the best design, the convergence, and counts of rejection reasons. Memory is bounded."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from .front import Front
 
 HISTORY_ROWS = 20_000
-"""Rows kept; beyond it neighbouring rows are merged two by two."""
+"""Largest number of rows; beyond, neighbouring rows are merged two by two."""
 NO_SCORE = "no-score"
-"""What valid designs are rejected for whose score is infinite or not a number."""
+"""Rejection reason for valid designs with an infinite score or NaN."""
 
 
 @attrs.frozen
 class Row:
-    """One batch, or a few merged ones."""
+    """A batch, or a few merged batches."""
 
     evaluations: int
-    """Designs so far that count, this batch included."""
+    """Designs counted so far, this batch included."""
     best_score: float
-    """Best score so far; infinity while nothing valid is known."""
+    """Best score so far; infinity without a valid design."""
     valid: int
     """Valid designs in this batch."""
     mean_score: float
-    """Mean score of the valid designs in this batch; NaN if there is none."""
+    """Mean score of the valid designs in this batch; NaN without any."""
     seconds: float = attrs.field(default=math.nan, eq=False)
-    """Processor time of the search so far, which alone of these depends on the machine."""
+    """Processor time of the search so far, the only machine-dependent field."""
     costs: Mapping[str, float] = attrs.field(factory=dict)
-    """Costs of the best design so far that the cost model gives, by name."""
+    """The cost model's costs of the best design so far, by name."""
 
     def joined(self, later: Row) -> Row:
         valid = self.valid + later.valid
@@ -49,7 +49,7 @@ class Row:
 
 @attrs.define
 class History:
-    """Rows by batch. The row of a long run stands for `stride` batches, a power of two."""
+    """Rows by batch. In a long run a row stands for `stride` batches, a power of two."""
 
     limit: int = HISTORY_ROWS
     rows: list[Row] = attrs.field(factory=list)
@@ -78,31 +78,31 @@ class Archive:
     only_valid: bool = False
     """Whether invalid designs do not count as evaluations."""
     plain: bool = False
-    """Whether scores came without an evaluation: they may be in another unit than the objective's."""
+    """Whether scores came without an evaluation, perhaps in another unit than the objective's."""
     evaluations: int = 0
-    """Designs that count."""
+    """Designs counted."""
     proposed: int = 0
-    """Designs that were evaluated, whether they count or not."""
+    """Designs evaluated, counted or not."""
     valid: int = 0
     score: float = math.inf
     genome: Array | None = None
     costs: Mapping[str, float] = attrs.field(factory=dict)
-    """Costs of the best design by name, those that the cost model gives; empty: not known."""
+    """The cost model's costs of the best design by name; empty: not known."""
     scenarios: dict[str, dict[str, float]] = attrs.field(factory=dict)
-    """The same by scenario."""
+    """The cost model's costs of the best design by scenario and name."""
     names: tuple[str, ...] = ()
-    """Of the costs in `front.numbers`, behind the score: these, and these again for each scenario."""
+    """Names of the costs in `front.numbers`, after the score: once for the problem, then again for each scenario."""
     leading: Leading | None = None
-    """The best distinct designs, where they are asked for."""
+    """The best distinct designs, on request."""
     rejects: dict[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason; a design may count for several."""
     closest: Array | None = None
-    """(n, G) rejected genomes with the fewest reasons, kept while nothing valid is known; n <= `shortfalls.CLOSEST`."""
+    """(n, G) rejected genomes with the fewest reasons, kept until the first valid design; n <= `shortfalls.CLOSEST`."""
     fewest: int = 65
-    """Reasons that each genome of `closest` has."""
+    """Number of reasons against each genome of `closest`."""
     history: History = attrs.field(factory=History)
     front: Front | None = None
-    """The best trade-offs between several objectives; None where there is one."""
+    """The best trade-offs between several objectives; None for a single objective."""
     hull: HullOfDesigns = attrs.field(factory=HullOfDesigns)
     """The designs on the hull of energy and cycles, whatever the objective."""
 
@@ -114,8 +114,9 @@ class Archive:
         values: Array | None = None,
         seconds: float = math.nan,
     ) -> None:
-        """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, the
-        values (n, M) of several objectives, and the processor time that the search has taken."""
+        """Adds an evaluated batch: genomes (n, G), scores (n,) and, if known, the evaluation behind the scores, the
+        values (n, M) of several objectives, and the processor time of the search so far.
+        """
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
         self.plain |= evaluation is None
         self.proposed += len(scores)

@@ -23,45 +23,45 @@ from .archive import Archive
 from .breakdown import Breakdown
 
 ROUNDING = 1e-9
-"""Sums in another order may move a score by so much of itself."""
+"""Relative tolerance of scores for sums in another order."""
 
 
 @attrs.frozen(eq=False, slots=False, repr=False)
 class Best:
-    """The best design of a search, with the problem it solves."""
+    """The best design of a search, with its problem."""
 
     problem: Problem
     genome: Array
     """(G,) int64."""
     own_costs: Mapping[str, float]
-    """By name, those that the cost model gives."""
+    """Costs of the cost model by name."""
     score: float
     values: tuple[float, ...] = ()
-    """What each of several objectives says, in the order of `problem.objective.names`."""
+    """Values of several objectives, in the order of `problem.objective.names`."""
     in_scenarios: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
-    """Costs that the model gives, by scenario of the problem and name; infinite where the design does not fit."""
+    """Costs of the cost model by scenario of the problem and name; infinite if the design does not fit."""
     plain: bool = False
-    """Whether the score was told without an evaluation: in what unit is not known, nor any bound."""
+    """Whether the score came without an evaluation: unit and bound are then unknown."""
 
     def __repr__(self) -> str:
         return f"Best({self.problem.title}: {self.headline})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the report that `sparsemap show` prints."""
+        """For notebooks: the report of `sparsemap show`."""
         from .result import result_of
 
         return result_of(self.problem, self)._repr_html_()
 
     @property
     def headline(self) -> str:
-        """EDP, energy and cycles, and the score if that is another number, with units, in a line."""
+        """EDP, energy and cycles with units in a line, preceded by the score if different from the EDP."""
         unit = "" if self.plain else f" {self.problem.objective.unit}".rstrip()
         score = "" if self.score == self.edp else f"score {self.score:.4g}{unit}, "
         return f"{score}EDP {self.edp:.3e} pJ * cycles, {format_energy(self.energy_pj)}, {format_count(self.cycles)} cycles"
 
     @cached_property
     def costs(self) -> Mapping[str, float]:
-        """All costs by name: those of the cost model, and those that follow from the chip, such as `seconds`."""
+        """All costs by name: costs of the cost model, and costs derived from the chip, such as `seconds`."""
         return Costs(self.own_costs, self.problem.chip).floats()
 
     @property
@@ -94,7 +94,7 @@ class Best:
 
     @property
     def area_mm2(self) -> float:
-        """Area of the whole chip in mm2, as far as the technology knows it."""
+        """Area of the whole chip in mm2, as far as known to the technology."""
         return self.costs["area_mm2"]
 
     @property
@@ -109,11 +109,13 @@ class Best:
 
     @cached_property
     def detail(self) -> Detail:
-        """The cost model's detail of the design by level and tensor; without fields that it does not give."""
+        """The cost model's detail of the design by level and tensor, without unknown fields."""
         return self.design.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or Detail()
 
     def breakdown(self) -> Breakdown:
-        """Energy by level and tensor in pJ, cycles by level, and what limits them; `to_pandas()` makes a table of it."""
+        """Energy by level and tensor in pJ, cycles by level, and the limit of the cycles; `to_pandas()` makes a table
+        of these.
+        """
         return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)
 
     @cached_property
@@ -129,8 +131,9 @@ class Best:
 
     @cached_property
     def fidelities(self) -> dict[str, dict[str, Any]]:
-        """The design in the other cost models that tell results: `edp`, `energy_pj`, `cycles`; or, where it does not fit,
-        `reasons`. Empty if the problem's cost model is of another type."""
+        """The design in the other cost models for results: `edp`, `energy_pj`, `cycles`; or `reasons` if the design
+        does not fit. Empty if the problem's cost model is of another type.
+        """
         own, registry = self.problem.cost_model, self.problem.registry
         found: dict[str, dict[str, Any]] = {}
         for name in FIDELITIES:
@@ -157,24 +160,25 @@ class Best:
 
     @property
     def gap(self) -> float | None:
-        """Score over the proven bound of the problem, below 1 where the proof is wrong; None where no bound is known."""
+        """Score over the proven bound of the problem, below 1 for a wrong proof; None without a bound."""
         return None if self.plain else gap_of(self.score, self.problem.bound)
 
     @property
     def numbers(self) -> dict[str, float]:
-        """EDP, energy, cycles and score; then whatever else the cost model gives."""
+        """EDP, energy, cycles and score; then all further costs of the cost model."""
         return {"edp": self.edp, **self.own_costs, "score": self.score}
 
     def text(self, folder: Path | None = None) -> str:
-        """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
-        DesignError if it has columns that such a file cannot hold."""
+        """The design as a TOML file, with paths of data files relative to the target `folder`, or else absolute;
+        DesignError for columns without a place in a design file.
+        """
         from .written import design_text
 
         return design_text(self, folder)
 
 
 def gap_of(score: float, bound: float | None) -> float | None:
-    """Score over bound. Below 1, by more than rounding, the proof of the bound or the score is wrong."""
+    """Score over bound. A gap below 1, by more than rounding, means a wrong bound or score."""
     if not bound:
         return None
     gap = score / bound
@@ -182,7 +186,7 @@ def gap_of(score: float, bound: float | None) -> float | None:
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:
-    """The best design of an archive. Scores told without an evaluation are completed by evaluating the design."""
+    """The best design of an archive. Scores without an evaluation are completed by evaluating the design."""
     if archive.genome is None:
         return None
     costs, scenarios = archive.costs, archive.scenarios

@@ -1,4 +1,4 @@
-"""Where the energy of a design goes, by level and tensor, and what its cycles wait for."""
+"""Energy of a design by level and tensor, and the limits of its cycles."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..problem.problem import Problem
 
 COMPUTES, CHARGES, WAITING = "computes", "charges", "waiting"
 UNNAMED = CHARGES
-"""The charge of what has no name."""
+"""Charge for energy without a name."""
 ROUNDING = 1e-10
-"""Share of a total that rounding may leave."""
+"""Share of a total attributed to rounding."""
 
 
 @attrs.frozen
@@ -32,9 +32,10 @@ class LevelCosts:
 
 @attrs.frozen
 class Breakdown:
-    """Energy and cycles of one design by level; what a cost model does not give is None or missing.
+    """Energy and cycles of a design by level; numbers missing from the cost model are None or left out.
 
-    The energies of rows and charges add up to `energy_pj`; the cycles of the slowest row and `waiting_cycles` to `cycles`.
+    The energies of rows and charges add up to `energy_pj`; the cycles of the slowest row and `waiting_cycles` to
+    `cycles`.
     """
 
     rows: tuple[LevelCosts, ...]
@@ -42,13 +43,13 @@ class Breakdown:
     energy_pj: float
     cycles: float
     charges: Mapping[str, float] = {}
-    """pJ that no level and no compute spends, by the charge of the cost model; `charges` is what has no name."""
+    """pJ outside all levels and computes, by charge of the cost model; `charges` is the rest without a name."""
     units_used: float | None = None
-    """Share of the compute units that have work."""
+    """Share of the compute units with work."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
-        """From the detail of an evaluation: energies and cycles by level, of the computes and of charges."""
+        """Breakdown from the detail of an evaluation: energies and cycles by level, of the computes and of charges."""
         by_tensor, by_level = detail.energy_pj, detail.level_cycles
         rows = []
         for index, level in enumerate(problem.levels):
@@ -66,7 +67,9 @@ class Breakdown:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Breakdown:
-        """From a table with `energy_pj` and `cycles`, and one with what `to_dict` gives; the same one by default."""
+        """Breakdown from a table with `energy_pj` and `cycles`, and a table in the form of `to_dict`, by default the
+        same table.
+        """
         costs = table if costs is None else costs
         rows = [LevelCosts(**row) for row in costs.get("levels", ())]
         about = costs.get("charges", {}), costs.get("units_used")
@@ -81,7 +84,7 @@ class Breakdown:
         charges: Mapping[str, float],
         used: float | None,
     ) -> Breakdown:
-        """With a charge more for the energy that is in no row and no charge."""
+        """Breakdown with an additional charge for energy outside all rows and charges."""
         named = {name: pj for name, pj in charges.items() if pj}
         spent = [row.energy_pj for row in rows if row.energy_pj is not None]
         if spent and math.isfinite(energy_pj):
@@ -92,18 +95,20 @@ class Breakdown:
 
     @property
     def known(self) -> bool:
-        """Whether the cost model tells energy or cycles of any level, of the computes, or of a charge."""
+        """Whether the cost model gives energy or cycles of any level, of the computes, or of a charge."""
         return bool(self.charges) or any(x is not None for row in self.rows for x in (row.energy_pj, row.cycles))
 
     @property
     def charges_pj(self) -> float:
-        """What no level and no compute spends; 0 where the cost model gives no energies by level."""
+        """pJ outside all levels and computes; 0 for a cost model without energies by level."""
         return math.fsum(self.charges.values())
 
     @property
     def energies(self) -> dict[str, dict[str, float]]:
-        """pJ by level, compute units and charge, and there by tensor, `computes` or `charges`; they add up to the energy.
-        Empty where the cost model gives no energies by level."""
+        """pJ by level, compute units and charge, then by tensor, `computes` or `charges`; adds up to the energy.
+
+        Empty for a cost model without energies by level.
+        """
         rows = [row for row in self.rows if row.energy_pj is not None]
         spent = {row.name: dict(row.by_tensor) or {COMPUTES: row.energy_pj or 0.0} for row in rows}
         for name, pj in self.charges.items():
@@ -112,14 +117,15 @@ class Breakdown:
 
     @property
     def waiting_cycles(self) -> float:
-        """Cycles beyond those of the slowest row, in which transfers wait that nothing hides; 0 where none is known."""
+        """Cycles of exposed transfers beyond the cycles of the slowest row; 0 if unknown."""
         slowest = max((row.cycles for row in self.rows if row.cycles is not None), default=self.cycles)
         return self.cycles - slowest if self.cycles > slowest * (1 + ROUNDING) else 0.0
 
     @property
     def limit(self) -> str:
-        """What limits the cycles: a level's bandwidth, or the compute units, and `waiting`; "" where the cost model does not
-        say."""
+        """Limit of the cycles: a level's bandwidth, or the compute units, and `waiting`; "" for a cost model without
+        cycles by level.
+        """
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
@@ -132,14 +138,15 @@ class Breakdown:
         return f"the bandwidth of {' and '.join(names)}{after}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What limits the cycles, a row per level, pJ by charge, and cycles of waiting, as plain data."""
+        """Limit of the cycles, a row per level, pJ by charge, and cycles of waiting, as plain data."""
         found = {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
         more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles, "units_used": self.units_used}
         return found | {key: value for key, value in more.items() if value}
 
     def to_pandas(self) -> Any:
-        """A data frame with a row per level, per charge, and for waiting: pJ by tensor, `energy_pj`, which add up to the
-        energy, and `cycles`, of which those of the slowest level and of waiting add up to the cycles."""
+        """A data frame with a row per level, per charge, and for waiting. Columns: pJ by tensor; `energy_pj`, adding up
+        to the energy; `cycles`, with the slowest level and waiting adding up to the cycles.
+        """
         from .frames import breakdown_frame
 
         return breakdown_frame(self)

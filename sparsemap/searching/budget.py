@@ -1,4 +1,4 @@
-"""How much a search may spend, and which designs count."""
+"""Budget of a search, in designs, and the designs to count."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import attrs
 from ..errors import SearchError, shortened, unknown
 
 COUNTS = ("all", "valid")
-"""Which designs count against a budget: all that are evaluated, or the valid ones."""
+"""Designs counted against a budget: all evaluated designs, or the valid designs."""
 PROPOSALS = 1000
-"""Designs per valid one of the budget that a search may propose where only valid ones count; then it ends."""
+"""With only valid designs counted, largest number of proposals per design of the budget; then the search ends."""
 
 
 def _whole(budget: Any, field: Any, value: Any) -> None:
@@ -26,10 +26,10 @@ def _known(budget: Any, field: Any, value: Any) -> None:
 
 @attrs.define
 class Budget:
-    """How many designs a search may evaluate, and how many it has; searchers only read it.
+    """Number of designs a search may evaluate, and the number evaluated; read-only for searchers.
 
-    With `count = "valid"` it is the number of valid designs. Invalid ones cost nothing then, up to `PROPOSALS` designs of
-    either kind for each of the budget, so that a search without hope ends.
+    With `count = "valid"`, the number of valid designs. Invalid designs are then free, up to `PROPOSALS` designs of
+    either kind per design of the budget, so a hopeless search ends.
     """
 
     total: int = attrs.field(validator=_whole, on_setattr=attrs.setters.frozen)
@@ -39,18 +39,18 @@ class Budget:
 
     @property
     def spent(self) -> int:
-        """Designs that count."""
+        """Designs counted so far."""
         return self._spent
 
     @property
     def proposed(self) -> int:
-        """Designs evaluated, whether they count or not."""
+        """Designs evaluated, counted or not."""
         return self._proposed
 
     def spend(self, designs: int, valid: int | None = None) -> None:
-        """Counts designs that were evaluated, and how many of them are valid: for whoever drives a searcher.
+        """Counts evaluated designs, `valid` of them valid: for the driver of a searcher.
 
-        Without `valid` all of them count.
+        Without `valid` all designs count.
         """
         self._proposed += designs
         self._spent += designs if self.count == "all" or valid is None else valid
@@ -61,12 +61,12 @@ class Budget:
 
     @property
     def proposals_left(self) -> int:
-        """How many designs may still be evaluated, if none of them is valid."""
+        """Largest number of designs still to evaluate if none is valid."""
         return min(self.left, 1) * (PROPOSALS * self.total - self.proposed) if self.count == "valid" else self.left
 
     @property
     def hopeless(self) -> bool:
-        """Whether so few of the designs proposed are valid that the search ends before its budget is spent."""
+        """Whether the search ends before its budget is spent because too few designs are valid."""
         return self.count == "valid" and self.proposed >= PROPOSALS * self.total
 
     @property
@@ -76,5 +76,5 @@ class Budget:
 
 
 def budget_of(given: Budget | int) -> Budget:
-    """A budget, or that of so many designs; `SearchError` if it is none."""
+    """A budget from a budget or a number of designs; `SearchError` for anything else."""
     return given if isinstance(given, Budget) else Budget(given)

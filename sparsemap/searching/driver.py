@@ -1,4 +1,4 @@
-"""The driver of a search: counts the budget, keeps the archive, and hands out the loop.
+"""The driver of a search: counts the budget, keeps the archive, and exposes the loop.
 
     result = search(problem, budget=20_000, seed=0)
 
@@ -41,29 +41,31 @@ if TYPE_CHECKING:
     from .start import Given, Start
 
 OWN = "own proposals"
-"""What results call the searcher where none proposed anything."""
+"""Searcher name in results of externally proposed designs."""
 EMPTY_YIELDS = 1000
-"""Empty batches in a row after which a searcher is taken to be stuck."""
+"""Empty batches in a row for a searcher to count as stuck."""
 OPENING, KEPT = 0.25, 32
-"""Share of the budget for the first part of a search, where its objective has one, and designs that the second starts from."""
+"""Share of the budget for the first part of a search with an opening objective, and number of designs handed on to the
+second part.
+"""
 
 
 @attrs.frozen
 class Snapshot:
-    """How far a search has come; what progress bars and observers see after every batch."""
+    """Progress of a search after a batch, for progress bars and observers."""
 
     evaluations: int
     budget: int
     best_score: float
-    """Infinity while nothing valid is known."""
+    """Infinity without a valid design."""
     valid_fraction: float
     seconds: float
     gap: float | None = None
-    """Best score over the proven bound; None where none is known, or nothing valid."""
+    """Best score over the proven bound; None without a bound or a valid design."""
 
 
 class Search:
-    """One run of one searcher: `ask()` for genomes, `tell()` what they are worth.
+    """A run of a searcher: `ask()` for genomes, `tell()` their evaluation.
 
     Programs with an optimiser of their own call `evaluate(genomes)` instead, and get budget, history, front, bound and
     `result()` all the same:
@@ -72,7 +74,7 @@ class Search:
         while s.budget.left:
             evaluation = s.evaluate(my_optimiser.propose())
 
-    All randomness comes from the `seed`; results do not depend on how the batches are evaluated.
+    All randomness comes from the `seed`; results do not depend on the manner of evaluating batches.
     """
 
     def __init__(
@@ -95,20 +97,20 @@ class Search:
         self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
         self.ended = False
-        """Whether the searcher has come to its end by itself, with budget left."""
+        """Whether the searcher has ended by itself, with budget left."""
         self.earlier = 0.0
-        """Seconds that the search has taken before it was stopped and this run went on with it."""
+        """Seconds of earlier runs of the same search, before this run resumed."""
         self._started, self._processor = time.perf_counter(), time.process_time()
         self._pending: Genomes | None = None
         self.designs: Designs | None = None
-        """Those of the batch last asked for, where the searcher has yielded them with the genomes."""
+        """Decoded designs of the last batch, if yielded by the searcher with the genomes."""
         self._scored: Scored | None = None
         self.own = 0
-        """Designs that came as own proposals."""
+        """Number of externally proposed designs."""
         self.start: Start | None = None
-        """What is evaluated before anything that the searcher proposes."""
+        """Designs to evaluate before the searcher's proposals."""
         self.started: tuple[Mapping[str, Any], ...] = ()
-        """Once evaluated: what each design that the search started from was worth (`Start.told`)."""
+        """Results of the starting designs, once evaluated (`Start.told`)."""
         self._migrants: Scored | None = None
         if start is not None:
             from .start import check_takes, start_of
@@ -118,7 +120,7 @@ class Search:
         self._first = self.start  # until it is evaluated
         self._rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         self._opened: Scored | None = None
-        """The best designs of the first part, while it lasts."""
+        """The best designs of the first part; None afterwards."""
         if problem.judge.opens and self.searcher.takes_migrants:
             self._opened = Scored(problem.space.low[None, :][:0], np.zeros(0))
         self._proposals: Proposals | None = self._begun()
@@ -152,10 +154,10 @@ class Search:
             raise
 
     def evaluate(self, genomes: Array | None = None) -> Evaluation:
-        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for, which counts once it is told.
+        """Evaluates own proposals (n, G) int64, or else the last batch from `ask`, to be counted by `tell`.
 
-        Own proposals count against the budget, and are in history, front and result as if a searcher had made them. No
-        more than the budget has left are evaluated, so that fewer may come back; `SearchError` if nothing is left.
+        Own proposals count against the budget, and enter history, front and result like a searcher's. The rest of the
+        budget limits the number evaluated, so the evaluation may be shorter; `SearchError` if the budget is spent.
         """
         if genomes is None:
             if self._pending is None:
@@ -173,7 +175,9 @@ class Search:
         return evaluation
 
     def tell(self, outcome: Evaluation | Array) -> None:
-        """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better, of no bound."""
+        """Takes the outcome of the last batch from `ask`: an evaluation, or plain scores (n,), lower is better, without
+        a bound.
+        """
         genomes = self._pending
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
@@ -213,7 +217,7 @@ class Search:
         return evaluator.score(evaluation), evaluator.values(evaluation) if several else None
 
     def _take(self, genomes: Array, scores: Array, values: Array | None, evaluation: Evaluation | None) -> None:
-        """Counts a batch. Where only valid designs count, what comes after the last one of the budget is left out."""
+        """Counts a batch. If only valid designs count, drops everything after the last valid design within the budget."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
         if self.budget.count == "valid" and np.count_nonzero(valid) > self.budget.left:
             rows = slice(int(np.flatnonzero(valid)[self.budget.left - 1]) + 1)
@@ -247,13 +251,13 @@ class Search:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the search is, see `identity_of`."""
+        """Identity of the search, see `identity_of`."""
         from .identity import identity_of
 
         return identity_of(self.problem, self.searcher, self.budget, self.seed, self.start)
 
     def result(self) -> Result:
-        """What was found so far."""
+        """Result of the search so far."""
         archive, problem = self.archive, self.problem
         own = repr(archive.score) if self.own or archive.plain else ""
         best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
@@ -285,7 +289,7 @@ class Search:
         )  # fmt: skip
 
     def _advance(self) -> Genomes | None:
-        """The next batch that the searcher yields, checked and cut to the budget; None when it returns."""
+        """The next batch of the searcher, checked and cut to the budget; None when the searcher returns."""
         if self._opened is not None and (self._proposals is None or self.budget.progress >= OPENING):
             self._stop()
             self._migrants, self._opened, self._scored = self._opened, None, None
@@ -321,7 +325,7 @@ class Search:
 
 
 def default_searcher(problem: Problem) -> str:
-    """The name of the searcher where none is given."""
+    """Name of the default searcher for a problem."""
     return problem.objective.searcher or SEARCHER
 
 

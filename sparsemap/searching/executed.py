@@ -1,4 +1,6 @@
-"""The best designs of a search executed: each claim corrected by what execution needs, and ranked again."""
+"""Execution of the best designs of a search: claimed costs are corrected by executed costs, then designs are ranked
+again.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from .driver import Search
 from .result import Result
 
 LEADING = 16
-"""The best designs kept, at most."""
+"""Largest number of best designs kept."""
 APART = 1e-3
-"""They count as different designs if their scores are further apart than this share."""
+"""Least relative difference between scores of designs counted as different."""
 
 
 @attrs.define
 class Leading:
-    """The best designs with scores that are `APART`, of which the first is the best, and their costs."""
+    """The best designs with scores `APART`, the best first, and their costs."""
 
     genomes: list[Array] = attrs.field(factory=list)
     scores: list[float] = attrs.field(factory=list)
@@ -57,34 +59,34 @@ class Leading:
 
 @attrs.frozen
 class Execution:
-    """One design on sampled tensors, perhaps with shorter loops than it has."""
+    """A design executed on sampled tensors, perhaps with shortened loops."""
 
     claimed: Mapping[str, float]
-    """`energy_pj` and `cycles` of what was executed, as the cost model has them .."""
+    """`energy_pj` and `cycles` of the executed design by the cost model."""
     executed: Mapping[str, float]
-    """.. and as execution found them."""
+    """`energy_pj` and `cycles` by execution."""
     parts: Mapping[str, tuple[float, float]]
-    """By part of the cost model, what execution adds to it, over the claimed energy and cycles; the largest first."""
+    """Difference by part of the cost model, relative to the claimed energy and cycles; the largest first."""
     sizes: Mapping[str, int]
-    """Dimensions as they were executed."""
+    """Sizes of dimensions in the execution."""
 
     def needed(self, cost: str) -> float:
-        """Executed over claimed."""
+        """Executed over claimed cost."""
         return self.executed[cost] / self.claimed[cost] if self.claimed[cost] else 1.0
 
 
 @attrs.frozen(eq=False)
 class ExecutedDesign:
-    """One of the best designs of a search, with its claim corrected."""
+    """A best design of a search, with corrected costs."""
 
     best: Best
     execution: Execution | None
-    """None: it could not be executed, as `refused` says, and its claim stands."""
+    """None if the execution was refused, see `refused`; the claim then stands."""
     refused: str = ""
 
     @property
     def costs(self) -> dict[str, float]:
-        """The design's own costs, each as much larger as execution found it to be."""
+        """The design's own costs, scaled by executed over claimed."""
         found = dict(self.best.own_costs)
         for cost in self.execution.claimed if self.execution else ():
             found[cost] *= self.execution.needed(cost) if self.execution else 1.0
@@ -92,7 +94,7 @@ class ExecutedDesign:
 
     @property
     def score(self) -> float:
-        """Of the corrected costs."""
+        """Score of the corrected costs."""
         costs = {name: np.array([cost]) for name, cost in self.costs.items()}
         return float(self.best.problem.evaluator.score(Evaluation(costs, np.zeros(1, np.uint64), ()))[0])
 
@@ -110,8 +112,9 @@ class ExecutedDesign:
 
 
 def executed(run: Search, result: Result, count: int) -> Result:
-    """The result with the best `count` distinct designs executed and ranked by their corrected scores; the first of them is
-    the best one. `SearchError` where nobody can execute them."""
+    """The result with the best `count` distinct designs executed and ranked by corrected score; the first becomes the
+    best. `SearchError` if no plugin can execute designs.
+    """
     problem = run.problem
     if result.best is None or run.interrupted or run.archive.leading is None:
         return result

@@ -1,4 +1,4 @@
-"""Searches whose files are in a folder: into one, of which search they are, and whether it has ended."""
+"""Searches with files in a folder: running a search into a folder, identifying its search, and checking for its end."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ ADVICE = "Choose another folder, or overwrite it (--overwrite, in Python overwri
 
 
 def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
-    """`JournalMismatch` if a result in a folder, or in `partial` below it, is of another search, see `in_the_way`, unless
-    that one is to be overwritten, or a search has begun to take its place."""
+    """`JournalMismatch` if a result in a folder, or in `partial` below, is of another search, see `in_the_way`. Skipped
+    with `overwrite`, or if a search has already begun to replace the result.
+    """
     if not (overwrite or unfinished(folder)):
         check_result(folder, identity, partial=True)
 
 
 def check_result(folder: Path, identity: Identity, apart: Sequence[str] = (), partial: bool = False) -> None:
-    """The same whether a search has begun or not, of complete results only unless `partial`, when a design without a
-    result is in the way as well; keys `apart` may differ."""
+    """Like `check_place`, regardless of a search in progress. Only complete results count, unless `partial`; a design
+    without a result then counts as well. Keys `apart` may differ.
+    """
     for place in (folder, folder / PARTIAL_FOLDER)[: 1 + partial]:
         if table := _result(place, partial):
             about = f"{table.get('workload')} on {table.get('hardware')}"
@@ -53,7 +55,7 @@ def check_result(folder: Path, identity: Identity, apart: Sequence[str] = (), pa
 
 
 def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart: Sequence[str] = ()) -> None:
-    """The same of any file with the results of a search, of which it says what it is `about`."""
+    """Like `check_result`, for any file with the results of a search, described by `about`."""
     if differ := in_the_way(there, wanted, apart):
         text = f"{shown(file)} is of another search, {about}; {differ}"
         raise JournalMismatch(f"{text}. {ADVICE}")
@@ -70,11 +72,12 @@ def search_into(
     start: Sequence[Given] | Array | Start | None = None,
     execute: int = 0,
 ) -> Result:
-    """Like `search`, with the result written to `folder`, and the journal there until it is.
+    """Like `search`, with the result written to `folder`, and a journal there until the end.
 
-    A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
-    design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
-    place (`Result.place`), that of another search only with `overwrite`; two searches cannot write to one folder at a time.
+    A stopped search, for whatever reason, resumes and ends with the same result. On a failure, the best design so far
+    is written as the result of an interrupted search. A complete result stays until the next complete result
+    (`Result.place`); the result of another search is only replaced with `overwrite`. Two searches cannot write to the
+    same folder at a time.
     """
     folder = Path(folder)
     run = started(problem, searcher, budget, seed, start, execute)
@@ -111,9 +114,10 @@ def finished(
     seed: int,
     start: Sequence[Given] | Array | Start | None = None,
 ) -> dict[str, Any]:
-    """The table of the result in a folder if it is that of this very search, else an empty one.
+    """The table of the result in a folder if it is of exactly this search, else empty.
 
-    Nor is it where the file of its design is gone. A journal beside it is removed: the process was killed between the two.
+    Also empty if the design file is missing. Removes a journal beside the result: the process was killed between the
+    two.
     """
     table = _result(Path(folder))
     if not table or table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
@@ -128,7 +132,7 @@ def finished(
 
 
 def _result(folder: Path, partial: bool = False) -> dict[str, Any]:
-    """The table of the result in a folder, if it is complete or may be `partial`; empty if there is none."""
+    """The table of the result in a folder, if complete, or also if `partial`; empty without a result."""
     try:
         table = read_result(folder)
     except SearchError:

@@ -1,4 +1,4 @@
-"""Results as data frames, by pandas."""
+"""Results as data frames of pandas."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Several objectives at once: dominance, crowding, and the bounded set of the best trade-offs of a search.
 
-All values are minimised. A row of values (n, M) dominates another if it is no worse in every objective and better in
+All values are minimised. A row of values (n, M) dominates another if no worse in every objective and better in at least
 one. Rows with an infinite or undefined value belong to invalid designs and are dominated by every other row.
 """
 
@@ -18,11 +18,11 @@ from ..problem.problem import Problem
 from .best import Best
 
 FRONT_LIMIT = 1000
-"""Designs that a search keeps on its front."""
+"""Largest number of designs on the front of a search."""
 
 
 def non_dominated(values: Values) -> PerDesign:
-    """(n,) bool, the rows of `values` (n, M) that no other row dominates; of equal rows all or none."""
+    """(n,) bool: whether no other row dominates this row of `values` (n, M); of equal rows all or none."""
     kept = np.zeros(len(values), dtype=bool)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))
     rest = rest[np.lexsort(values[rest].T[::-1])]  # in this order no row is dominated by a later one
@@ -40,7 +40,7 @@ def non_dominated(values: Values) -> PerDesign:
 
 
 def scaled(values: Values) -> Values:
-    """Values as distances are measured on them: logarithms where all are positive, because costs span decades."""
+    """Values on the scale of distances: logarithms for all-positive objectives, because costs span decades."""
     positive = (values > 0).all(axis=0)
     return np.where(positive, logs(np.where(positive, values, 1.0)), values)
 
@@ -65,24 +65,24 @@ def crowding(values: Values) -> PerDesign:
 
 @attrs.define(eq=False)
 class Front:
-    """The non-dominated designs of a search, at most `limit`, sorted by their values; of equal ones the first found.
+    """The non-dominated designs of a search, at most `limit`, sorted by value; the first of equal designs stays.
 
-    Beyond the limit the most crowded designs go, never the best in one objective nor that with the best score.
+    Beyond the limit the most crowded designs are dropped, never the best in an objective nor the best by score.
     """
 
     limit: int = attrs.field(default=FRONT_LIMIT, validator=attrs.validators.ge(1))
     genomes: Genomes | None = None
-    """(n, G) int64; None while nothing is known."""
+    """(n, G) int64; None for an empty front."""
     values: Values = attrs.field(factory=lambda: np.zeros((0, 0)))
     """(n, M) float64."""
     numbers: Array = attrs.field(factory=lambda: np.zeros((0, 1)))
-    """(n, k) float64: the score, and whatever else is to be kept of each design."""
+    """(n, k) float64: the score, then further numbers of each design."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def add(self, genomes: Genomes, values: Values, numbers: Array) -> int:
-        """Takes in a batch: genomes (n, G), values (n, M), numbers (n, k). How many of it are on the front then."""
+        """Adds a batch: genomes (n, G), values (n, M), numbers (n, k). Returns the number of new designs on the front."""
         rows = np.flatnonzero(non_dominated(values))
         if not rows.size:
             return 0
@@ -99,7 +99,9 @@ class Front:
         return int((rows >= before).sum())
 
     def _spread(self, values: Values, scores: Scores) -> Rows:
-        """Rows to keep, in order; the most crowded go a few at a time, since each that goes makes room for others."""
+        """Rows to keep, in order. The most crowded rows are dropped a few at a time, since each gap makes room for its
+        neighbours.
+        """
         kept = np.arange(len(values))
         while (excess := len(kept) - self.limit) > 0:
             distance = crowding(values[kept])
@@ -110,7 +112,7 @@ class Front:
 
 
 def designs_on(front: Front, names: Sequence[str], problem: Problem) -> tuple[Best, ...]:
-    """The designs on the front of a search, by ascending values of the first objective; `names` of their costs."""
+    """The designs on the front of a search, by ascending values of the first objective; `names` are the names of costs."""
     if front.genomes is None:
         return ()
     found, width = [], len(names)

@@ -1,4 +1,4 @@
-"""A design file as a result: what a search that found it would say."""
+"""A design file as a result, in the form of a search's result."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def load_design(
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,
 ) -> Result:
-    """The design of a TOML file or of the folder of a search, evaluated: `best`, `breakdown()`, `report(NAME)`.
+    """Evaluates the design of a TOML file or of the folder of a search: `best`, `breakdown()`, `report(NAME)`.
 
-    Of one that is not valid `best` is None, `rejects` has the reasons and `shortfalls` what it lacks. `SpecError` with
-    everything that is wrong in the file.
+    For an invalid design `best` is None, `rejects` has the reasons and `shortfalls` the missing resources. `SpecError`
+    with all mistakes in the file.
     """
     if registry is None:
         from ..pieces.loading import load

@@ -1,4 +1,4 @@
-"""The lower-left convex hull of energies and cycles: the designs that a quasi-concave cost of both may want."""
+"""The lower-left convex hull of energies and cycles: candidates for the optimum of any quasi-concave cost of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..pieces.contracts.base import Array
 
 T = TypeVar("T")
 Corner = tuple[float, float, T]
-"""Energy, cycles, and whatever has them."""
+"""Energy, cycles, and their owner."""
 
 
 def hull(points: Iterable[Corner[T]]) -> list[Corner[T]]:
@@ -28,17 +28,17 @@ def hull(points: Iterable[Corner[T]]) -> list[Corner[T]]:
 
 
 def above(a: Corner[T], b: Corner[T], c: Corner[T]) -> bool:
-    """Whether b is on or above the line from a to c, which have less and more energy."""
+    """Whether b is on or above the line from a to c; energies ascend from a to c."""
     return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 
 
 @attrs.define(eq=False)
 class HullOfDesigns:
     corners: list[Corner[Array]] = attrs.field(factory=list)
-    """With genomes (G,)."""
+    """Corners with genomes (G,)."""
 
     def add(self, genomes: Array, energy_pj: Array, cycles: Array) -> None:
-        """A batch: (n, G), and (n,) each, infinite where a design is invalid."""
+        """Adds a batch: genomes (n, G), energies and cycles (n,), infinite for invalid designs."""
         rows = np.flatnonzero(np.isfinite(energy_pj) & np.isfinite(cycles))
         if self.corners and rows.size:
             known = np.array([corner[:2] for corner in self.corners])

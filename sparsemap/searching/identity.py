@@ -1,7 +1,7 @@
-"""What a search is, as plain data: all that its result depends on, so that a journal or a result is known to be its own.
+"""Identity of a search as plain data: every input of the result, to match a journal or a result with its search.
 
-The program, NumPy and Python count by what they do, not by version, except SparseMap itself: a journal is compared
-batch by batch when it is replayed. Plugins of the user and data files count by what is in them.
+The program, NumPy and Python count by behaviour, not by version, except SparseMap itself: a journal is compared batch
+by batch when it is replayed. Plugins of the user and data files count by content.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 Identity = Mapping[str, Any]
 
 SCENARIOS = "scenarios"
-"""The key with the names of a problem's scenarios, where it has any."""
+"""The key with the names of a problem's scenarios, if any."""
 DIFFERENCES = 4
-"""How many of the differences between two identities a message names."""
+"""Largest number of differences named in a message."""
 
 
 def identity_of(
     problem: Problem, searcher: Searcher, budget: Budget | int, seed: int, start: Start | None = None, own: str = ""
 ) -> dict[str, Any]:
-    """What a search is: another value anywhere in it is another search. `own`: what tells one by a program's own designs."""
+    """Identity of a search: any other value anywhere is another search. `own` identifies externally proposed designs."""
     from .. import __version__
 
     names = ("workload", "hardware", "objective", "cost_model")
@@ -60,20 +60,21 @@ def identity_of(
 
 
 def text_of(identity: Identity) -> str:
-    """An identity as JSON, the same for equal ones."""
+    """An identity as JSON, equal for equal identities."""
     return json.dumps(identity, sort_keys=True)
 
 
 def differences(found: Identity, wanted: Identity) -> str:
-    """What differs between two identities, as text: the first few paths with both values."""
+    """Differences between two identities, as text: the first few paths with both values."""
     every = list(_differences(found, wanted, ""))
     more = f" and {len(every) - DIFFERENCES} more" if len(every) > DIFFERENCES else ""
     return "; ".join(every[:DIFFERENCES]) + more
 
 
 def in_the_way(finished: Identity, wanted: Identity, apart: Sequence[str] = ()) -> str:
-    """What differs if a search must not take the place of one that has ended; empty if it may: the same search with as large
-    a budget, whatever the program, the plugins, the data files and what else is `apart` were then."""
+    """Differences against replacing the result of an ended search; empty if allowed. Allowed is the same search with at
+    least the same budget; the program, plugins, data files and keys `apart` may differ.
+    """
     same = dict.fromkeys(("sparsemap", "plugins", "data", *apart))
     if finished.get("budget", 0) <= wanted.get("budget", 0):
         same["budget"] = None
@@ -96,7 +97,7 @@ def _shown(value: Any) -> str:
 
 
 def _described(piece: Piece) -> dict[str, Any]:
-    """A piece as a table; what a plugin keeps in fields that no table can hold is left out."""
+    """A piece as a table, without fields of plugins unfit for a table."""
     from ..spec.unstructuring import unstructure
 
     try:

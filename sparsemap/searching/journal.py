@@ -1,18 +1,18 @@
-"""The journal of a running search: what every batch was worth, so that a search that was stopped goes on where it was.
+"""The journal of a running search: evaluations of all batches, to resume a stopped search.
 
-The state of a searcher is a generator, which no file can hold. It can be rebuilt, though: the seed gives it the same
-random numbers, and the recorded evaluations answer its batches without evaluating anything. The file starts with what
-was asked for, then grows by a record per batch (8 bytes a design for each of its costs, 8 for its reasons, and the same
-for each scenario) and is read one record at a time. A torn or damaged end, which is what `kill -9`, a crash or a full disk
-leaves, counts as never written.
+The state of a searcher is a generator, impossible to store in a file. It can be rebuilt, though: the seed gives the
+same random numbers, and the recorded evaluations answer the batches without evaluating anything. The file starts with
+the arguments of the search, then grows by a record per batch (per design 8 bytes for each cost, 8 for the
+reasons, and the same for each scenario) and is read one record at a time. A torn or damaged end, left by `kill -9`, a
+crash or a full disk, counts as never written.
 
     b"sparsemap journal 2\\n"
-    owner    64 bytes of text: the process that writes it, for messages; no part of what is checked
+    owner    64 bytes of text: the writing process, for messages; not checked
     header   length (uint32), JSON text, CRC-32 (uint32)
     record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
-             these five; names of the costs and of the reasons as JSON lists in a list if they differ from those of the
-             record before; costs (n float64 each), reasons (n uint64), and these again for each scenario that the header
-             names, c columns in all; CRC-32 of names and numbers
+             the five numbers; names of the costs and of the reasons as JSON lists in a list if different from the record
+             before; costs (n float64 each), reasons (n uint64), and the same again for each scenario in the header,
+             c columns in all; CRC-32 of names and numbers
 """
 
 from __future__ import annotations
@@ -49,39 +49,40 @@ HEAD = struct.Struct("<IIIId")
 WORD = 8
 """Bytes of a number."""
 CHECKED = 4
-"""Recorded batches, at most, that are evaluated again to see whether evaluation still says the same."""
+"""Largest number of recorded batches to evaluate again as a check."""
 WAIT_SECONDS = 5
-"""How long to wait for another search to leave the journal: that of a worker whose study was killed leaves it soon."""
+"""Seconds to wait for another search to release the journal: the worker of a killed study releases its journal soon."""
 
 
 class JournalMismatch(SearchError):
-    """The journal or the result in a folder is not of the search that is to be run there."""
+    """The journal or the result in a folder belongs to another search."""
 
 
 class JournalBusy(SearchError):
     """Another process writes the journal."""
 
     owner = ""
-    """Which one, such as `process 4711 on host`."""
+    """The writing process, such as `process 4711 on host`."""
 
 
 class Journal:
-    """The journal at `path`, to read from its start and then to append to.
+    """The journal at `path`, to read from the start and then to append to.
 
-    Raises `JournalMismatch` if the journal there is of another search, unless `overwrite` discards it, and `JournalBusy`
-    if another process writes it for longer than `WAIT_SECONDS`. An OSError becomes a SearchError that names the file.
+    Raises `JournalMismatch` for the journal of another search, unless `overwrite` discards it, and `JournalBusy` if
+    another process writes the journal for longer than `WAIT_SECONDS`. An OSError becomes a SearchError with the file's
+    name.
     """
 
     def __init__(self, path: Path, identity: Identity, overwrite: bool = False) -> None:
         self.path = path
         self.seconds = 0.0
-        """How long the search took up to the last record read."""
+        """Seconds of the search up to the last record read."""
         self.replaying = True
-        """Whether there may be more records to read."""
+        """Whether more records may follow."""
         self.records = 0
         """Records read."""
         self._names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        """Of the costs, and of the reasons."""
+        """Names of the costs, and of the reasons."""
         self._scenarios: tuple[str, ...] = tuple(identity.get(SCENARIOS, ()))
         with self._named():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +111,9 @@ class Journal:
         self._file.close()
 
     def recorded(self, genomes: Array) -> Evaluation | None:
-        """The evaluation of the next batch if it is in the journal; None from the first batch on that is not.
+        """The recorded evaluation of the next batch; None from the first unrecorded batch on.
 
-        Raises `JournalMismatch` if the searcher proposes other genomes than it did then.
+        Raises `JournalMismatch` if the searcher proposes other genomes than recorded.
         """
         if not self.replaying:
             return None
@@ -125,7 +126,7 @@ class Journal:
         return found
 
     def worth(self, run: Search, genomes: Array) -> Evaluation:
-        """The evaluation of the batch of a search: as recorded, or else made and recorded."""
+        """The evaluation of the batch of a search: from the record, or else computed and recorded."""
         from .run import SearchStopped
 
         found = self.recorded(genomes)
@@ -143,7 +144,7 @@ class Journal:
         return found
 
     def append(self, genomes: Array, evaluation: Evaluation, seconds: float) -> None:
-        """Adds the record of a batch. If that fails, the file ends with the record before."""
+        """Appends the record of a batch. On a failure, the file ends with the record before."""
         known = tuple(evaluation.costs.own), tuple(evaluation.reason_names)
         names = b"" if known == self._names else json.dumps(known).encode()
         columns = [
@@ -165,7 +166,7 @@ class Journal:
         self._end += len(data)
 
     def _record(self, genomes: Array) -> Evaluation | None:
-        """The next record; None at the end, and where the file is torn or damaged."""
+        """The next record; None at the end, and at a torn or damaged place."""
         head = _whole(self._file, HEAD.size)
         if head is None:
             return None
@@ -199,7 +200,7 @@ class Journal:
         self.replaying = False
 
     def _own(self) -> None:
-        """Says in the file who writes it now; a new one says so when it is started."""
+        """Writes the current owner into the file; a new file gets its owner at the start."""
         if _read(self._file, len(MAGIC)) == MAGIC:
             self._write(_owner())
         self._file.seek(0)
@@ -210,7 +211,7 @@ class Journal:
             rest = rest[self._file.write(rest) :]
 
     def _opened(self) -> FileIO:
-        """The file, locked. The search that had it before may have removed it: then there is a new one."""
+        """The locked file. The previous search may have removed the file: then a new file is made."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
@@ -237,7 +238,7 @@ class Journal:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """An OSError inside the `with` block becomes a SearchError that names the file."""
+        """Turns an OSError inside the `with` block into a SearchError with the file's name."""
         try:
             yield
         except OSError as error:
@@ -245,7 +246,7 @@ class Journal:
 
 
 def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
-    """What the journal is of; None if it is new or was torn before it had said so."""
+    """The identity in a journal's header; None for a new file, or one torn inside the header."""
     start = _read(file, len(MAGIC))
     if start.startswith(KIND) and not MAGIC.startswith(start):
         text = "was written by another version of SparseMap: run the search with that one to end it"
@@ -264,7 +265,7 @@ def _owner() -> bytes:
 
 
 def _owner_in(file: FileIO) -> str:
-    """The process that writes a journal, as it says itself."""
+    """The process writing a journal, from its own entry in the file."""
     with suppress(OSError):
         said = os.pread(file.fileno(), len(MAGIC) + OWNER_BYTES, 0)[len(MAGIC) :].decode(errors="replace").strip()
         return readable(said) or "a process that has just begun"
@@ -272,7 +273,7 @@ def _owner_in(file: FileIO) -> str:
 
 
 def _whole(file: FileIO, size: int) -> bytes | None:
-    """The next `size` bytes, None where the checksum behind them is another one."""
+    """The next `size` bytes, None on a checksum error."""
     data, check = _read(file, size), _read(file, 4)
     return data if _crc(data) == check else None
 
@@ -288,7 +289,7 @@ def _read(file: FileIO, size: int) -> bytes:
 
 
 def designs_in(path: Path) -> int:
-    """About how many designs a journal holds, from its size; 0 if there is none."""
+    """Approximate number of designs in a journal, from the file size; 0 without a journal."""
     try:
         with FileIO(path) as file:
             head = _whole(file, HEAD.size) if _header(file, path) is not None else None
@@ -299,7 +300,7 @@ def designs_in(path: Path) -> int:
 
 
 def checked(recorded: Evaluation, again: Evaluation, path: Path) -> None:
-    """Raises `JournalMismatch` if a recorded batch is not worth what evaluating it again says."""
+    """Raises `JournalMismatch` if a new evaluation of a recorded batch differs from the record."""
     if not _same(recorded, again):
         raise JournalMismatch(
             f"{path}: recorded designs are no longer worth what they were: a spec, a data file or a plugin has "
@@ -315,7 +316,7 @@ def _same(one: Evaluation, two: Evaluation) -> bool:
 
 
 def _parsed(text: bytes, kind: type) -> Any:
-    """The value of a JSON text, None if it is not of this kind or no JSON."""
+    """The value of a JSON text, None for other kinds of values or invalid JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -333,7 +334,7 @@ def sealed(table: Mapping[str, Any]) -> str:
 
 
 def unsealed(line: bytes) -> dict[str, Any] | None:
-    """The table of such a line; None where it is damaged."""
+    """The table of a sealed line; None if damaged."""
     head, _, check = line.rpartition(CHECK.encode())
     found = head + b"}"
     return _parsed(found, dict) if check == b"%d}" % zlib.crc32(found) else None

@@ -1,4 +1,4 @@
-"""What a search that proves has proved: which classes of designs cannot hold anything better, and why."""
+"""Proofs of searches: classes of designs without a better design, and the reason for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .driver import Search
 
 FORMAT = "sparsemap certificate 1"
 SHOWN = 3
-"""Classes that are left which a text names."""
+"""Remaining classes named in a text."""
 
 
 @attrs.frozen(eq=False)
@@ -26,26 +26,25 @@ class Proof:
     """The best score beside the bound of every class of designs, (N,) each."""
 
     within: float
-    """The factor asked for."""
+    """Factor to prove."""
     score: float
-    """Infinite while nothing valid is known."""
+    """Best score; infinite without a valid design."""
     least: Array
-    """What no design of a class is below."""
+    """Lower bound on the score of each class."""
     tried: Array
     """bool: every design of the class was tried."""
     labels: Mapping[str, Array]
-    """What the designs of a class have in common, by name."""
+    """Common features of the designs of a class, by name."""
     costs: Mapping[str, Array]
-    """Costs by name that no design of a class is below."""
+    """Lower bounds on the costs of each class, by name."""
     problem: Mapping[str, Any]
-    """Tables of what was searched, by kind."""
+    """Tables of the problem, by kind."""
     progress: tuple[tuple[int, float], ...]
-    """Designs, and how far the best of them may be from the optimum by the bounds: a factor."""
+    """Designs evaluated so far, and best score over the lower bound at that time."""
 
     @property
     def left(self) -> Array:
-        """Classes that may hold something better than the best design by more than the factor, those of the least bound
-        first."""
+        """Rows of classes with room for a design better than the best by more than the factor, the least bound first."""
         known = math.isfinite(self.score)
         open_ = ~self.tried & (self.least * self.within < self.score if known else np.isfinite(self.least))
         rows = np.flatnonzero(open_)
@@ -53,7 +52,7 @@ class Proof:
 
     @property
     def bound(self) -> float:
-        """What no design is below: classes that were tried out have nothing below the best score."""
+        """Lower bound on the score of all designs; fully tried classes hold nothing below the best score."""
         return min(self.score, float(self.least[~self.tried].min(initial=np.inf)))
 
     @property
@@ -67,7 +66,7 @@ class Proof:
 
     @property
     def text(self) -> str:
-        """In a line: what is proved, and how, or what is left."""
+        """A line with the proof and its method, or with the remaining classes."""
         count, tried = len(self.least), int(self.tried.sum())
         if self.proved:
             how = f"{count - tried:,} classes of designs ruled out by their bounds, {tried:,} by trying every design"
@@ -78,7 +77,7 @@ class Proof:
         return f"not within {self.within:g}x: {len(left):,} of {count:,} classes of designs are left ({'; '.join(names)}{more})"
 
     def certificate(self, design: str = DESIGN_FILE) -> str:
-        """JSON of all that `sparsemap verify` needs to check the proof beside the `design` file of the best design."""
+        """JSON for `sparsemap verify` to check the proof, together with the `design` file of the best design."""
         ruled = np.where(self.tried, "tried", np.where(np.isin(np.arange(len(self.least)), self.left), "left", "bound"))
         columns = {**self.labels, **self.costs, "score": self.least, "by": ruled}
         table = {
@@ -98,7 +97,7 @@ class Proof:
 
 
 def proof_of(run: Search) -> Proof | None:
-    """What a search has proved by now; None where its searcher does not set out to."""
+    """Proof of a search so far; None for a searcher without proofs."""
     within, classes = run.searcher.proves, run.problem.space.classes
     if within is None or classes is None:
         return None
@@ -111,7 +110,7 @@ def proof_of(run: Search) -> Proof | None:
 
 
 def _progress(rows: Sequence[Row], bound: float) -> tuple[tuple[int, float], ...]:
-    """The gap whenever the best score had become better."""
+    """The gap after each improvement of the best score."""
     found: list[tuple[int, float]] = []
     for row in rows:
         gap = row.best_score / bound if bound > 0.0 else math.inf

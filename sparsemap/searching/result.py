@@ -1,4 +1,4 @@
-"""What a search found: the best design, the convergence, and the files that hold them."""
+"""Result of a search: the best design, the convergence, and the files of both."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"
 HISTORY_FILE = "history.csv"
 PARTIAL_FOLDER = "partial"
-"""Where the files of a search, a network or a study that did not end go, below the complete ones."""
+"""Subfolder for the files of an interrupted search, network or study, below the complete files."""
 RESULT_FILE = "result.json"
 TIMING_FILE = "timing.csv"
 
 
 @attrs.frozen(eq=False, kw_only=True, repr=False)
 class Result:
-    """The outcome of one search. Two runs with one seed differ in `seconds` only.
+    """The outcome of a search. Two runs with the same seed differ in `seconds` only.
 
-    What is not given is that of a design which no search found.
+    Defaults describe a design without a search.
     """
 
     best: Best | None
-    """None: no valid design was found; `shortfalls` then says what the nearest one lacks."""
+    """None without a valid design; `shortfalls` then has the missing resources of the nearest design."""
     front: tuple[Best, ...] = ()
-    """With several objectives the designs that no other one found dominates, by ascending values of the first."""
+    """With several objectives, the non-dominated designs, by ascending values of the first objective."""
     hull: tuple[Corner[Array], ...] = ()
-    """The designs on the lower-left convex hull of energy and cycles: (pJ, cycles, genome), by ascending energy."""
+    """Designs on the lower-left convex hull of energy and cycles: (pJ, cycles, genome), by ascending energy."""
     executed: tuple[ExecutedDesign, ...] = ()
-    """The best designs that were executed, by ascending corrected score; the first of them is `best`."""
+    """The best designs after execution, by ascending corrected score; the first is `best`."""
     shortfalls: tuple[Shortfall, ...] = ()
     history: tuple[Row, ...] = ()
     evaluations: int = 1
-    """Designs that counted against the budget."""
+    """Designs counted against the budget."""
     budget: int = 1
     count: str = "all"
-    """Which designs count, `budget.COUNTS`."""
+    """Designs to count, `budget.COUNTS`."""
     proposed: int = attrs.Factory(lambda self: self.evaluations, takes_self=True)
-    """Designs that were evaluated, whether they count or not."""
+    """Designs evaluated, counted or not."""
     valid_fraction: float = 1.0
-    """Valid designs over proposed ones."""
+    """Valid designs over proposed designs."""
     rejects: Mapping[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason, most frequent first; a design may count for several."""
     seed: int = 0
@@ -69,28 +69,29 @@ class Result:
     workload: str
     hardware: str
     technology: str = ""
-    """Where the energies and areas of the hardware come from."""
+    """Technology behind the energies and areas of the hardware."""
     space: str
-    """The space of designs that was searched, of which `bound` speaks."""
+    """Design space of the search, the scope of `bound`."""
     searcher: str = ""
     objective: str
     versions: Mapping[str, Any]
     bound: float | None = None
-    """No design of the space can score lower, by proof; None: the cost model or the objective has no bound. `broken_bound`
-    says so if the best design scores lower all the same."""
+    """Proven lower bound on the score of every design of the space; None: no bound from the cost model or the
+    objective. A best design below the bound is reported by `broken_bound`.
+    """
     bound_costs: Mapping[str, float] = attrs.field(factory=dict)
-    """The least that any design of the space can have of each cost; empty without a bound."""
+    """Lower bound on each cost over all designs of the space; empty without a bound."""
     proof: Proof | None = None
-    """Of a search that proves: the classes of designs, and why each cannot hold anything better."""
+    """For a proving search: the classes of designs, with the reason against a better design in each."""
     interrupted: bool = False
     asked: Mapping[str, Any] | tuple[Any, ...] = attrs.field(factory=dict)
-    """What the search was: its `identity`, or what that is made of."""
+    """The `identity` of the search, or the arguments to compute the identity."""
     start: tuple[Mapping[str, Any], ...] = ()
-    """The designs that the search started from, nearest first: file, workload, distance, and score here (None: invalid)."""
+    """Starting designs of the search, nearest first: file, workload, distance, and score here (None: invalid)."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
-    """Dimensions that the encoding padded: name -> (given size, searched size)."""
+    """Dimensions padded by the encoding: name -> (original size, searched size)."""
     why_padded: str = ""
-    """In a few words; "" where that needs no word."""
+    """Reason for padding in a few words; "" if obvious."""
 
     def __repr__(self) -> str:
         from .written import headline
@@ -98,28 +99,28 @@ class Result:
         return headline(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
+        """For notebooks: the report of `sparsemap search`, or the short form without that report."""
         from .written import html
 
         return html(self)
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What the search was, see `identity.identity_of`; nothing of a design which no search found."""
+        """Identity of the search, see `identity.identity_of`; empty for a design without a search."""
         from .identity import identity_of
 
         return identity_of(*self.asked) if isinstance(self.asked, tuple) else self.asked
 
     @property
     def found(self) -> Best:
-        """The best design; `SearchError` if there is none."""
+        """The best design; `SearchError` without a valid design."""
         if self.best is None:
             raise SearchError(f"{self.workload} on {self.hardware}: there is no valid design")
         return self.best
 
     @property
     def given_up(self) -> str:
-        """Why a search that counts valid designs ended early: hardly any was; empty if that is not so."""
+        """Reason for the early end of a search with valid designs as its budget: hardly any was valid; otherwise empty."""
         if self.count == "all" or self.evaluations >= self.budget or self.proposed < PROPOSALS * self.budget:
             return ""
         return (
@@ -130,22 +131,24 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Score over bound: 1.2 means that no design can be more than 17 % better; below 1 the bound is broken. None
-        without a bound or a design."""
+        without a bound or a design.
+        """
         return gap_of(self.best.score, self.bound) if self.best is not None else None
 
     @property
     def broken_bound(self) -> str:
-        """What is wrong if the best design scores less than any design can; empty if it does not."""
+        """Error text if the best design scores below the proven bound; otherwise empty."""
         gap, best = self.gap, self.best
         return broken(gap, f"the design scores {best.score:,.6g}", self.bound) if best is not None else ""
 
     def breakdown(self) -> Breakdown:
-        """The breakdown of the best design; `SearchError` if there is none."""
+        """The breakdown of the best design; `SearchError` without a valid design."""
         return self.found.breakdown()
 
     def arrays(self) -> dict[str, Array]:
         """The history as arrays, a number per batch: `evaluations` and `valid` int64, `best_score` and `mean_score`
-        float64 (infinite, or NaN, where nothing was valid)."""
+        float64 (infinite, or NaN, without a valid design).
+        """
         from .written import arrays
 
         return arrays(self)
@@ -157,8 +160,9 @@ class Result:
         return history_frame(self)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
-        """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for, and only a
-        folder has an identity."""
+        """Plain data for JSON; infinity and NaN become None. Paths are relative to the target `folder`; the identity is
+        included only with a folder.
+        """
         from .written import table
 
         return table(self, folder)
@@ -175,46 +179,50 @@ class Result:
         return list(problem.registry.build("exporter", name, "", "exporter").write(self, problem, place))
 
     def place(self, folder: Path | str) -> Path:
-        """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
-        interrupted search and the folder holds a complete one."""
+        """Target folder of `write`: the folder itself, or `partial` below if this result is of an interrupted search
+        and the folder holds a complete result.
+        """
         from .written import place
 
         return place(self, Path(folder))
 
     def files(self, folder: Path | str) -> list[Path]:
-        """The files that `write` has made, those in the folder `front` aside."""
+        """The files made by `write`, without the files in the folder `front`."""
         from .written import files
 
         return files(self, Path(folder))
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
-        """Writes `design.toml` (if a valid design was found), `history.csv`, `timing.csv` and `result.json`, each file
-        atomically. `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a search
-        that went on where it was stopped it counts the last run only.
+        """Writes `design.toml` (for a valid design), `history.csv`, `timing.csv` and `result.json`, each file
+        atomically.
 
-        The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
-        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes. Where a
-        result of another search would go, it is a `SearchError`, unless `overwrite` discards it (`folder.check_result`).
+        `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a resumed search it
+        counts the last run only.
 
-        A search that proves also writes `certificate.json`, which `sparsemap verify` checks.
+        The files of an earlier result stay until all new files are written. A complete result stays until the next
+        complete result: an interrupted search writes into the folder `partial` beside it, to be removed afterwards.
+        Replacing a result of another search is a `SearchError`, unless `overwrite` discards the old result
+        (`folder.check_result`).
 
-        With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers, and
-        each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
-        columns that a design file cannot hold are in `result.json` only, as genomes.
+        A proving search also writes `certificate.json` for `sparsemap verify`.
+
+        With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers,
+        and each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with columns
+        outside the design file format are in `result.json` only, as genomes.
         """
         from .written import write
 
         return write(self, Path(folder), overwrite)
 
     def history_csv(self) -> str:
-        """One line per batch (merged ones in very long searches), with the best design's costs by name."""
+        """One line per batch (merged in very long searches), with the best design's costs by name."""
         from .written import history_csv
 
         return history_csv(self)
 
 
 def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
-    """What is wrong where a gap is below 1; empty where it is not."""
+    """Error text for a gap below 1; otherwise empty."""
     if gap is None or gap >= 1.0:
         return ""
     said = f"{bound:,.6g}" if bound else "its bound"
@@ -225,7 +233,7 @@ def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
 
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
-    """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
+    """The result of a search of a problem; without `found`, the result of a design without a search."""
     found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
     found |= {"technology": problem.technology.label}
     found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
@@ -234,7 +242,7 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
 
 
 def versions_of(registry: Registry) -> dict[str, Any]:
-    """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    """Versions behind a result: sparsemap, numpy, python, and the registry's loaded plugins."""
     from .. import __version__
 
     plugins = dict(sorted({plugin.name: plugin.version for plugin in registry.plugins}.items()))

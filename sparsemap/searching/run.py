@@ -1,6 +1,6 @@
-"""Searches that run to their end: in memory, or with a journal; `folder` has those with their files in a folder.
+"""Complete searches: in memory, or with a journal; `folder` has searches with files in a folder.
 
-One with a journal can be killed at any moment, and the same call goes on where it was.
+A search with a journal can be killed at any moment, and the same call resumes the search.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SearchStopped(SearchError):
-    """A search could not go on, such as on a full disk; `result` holds what was found until then."""
+    """A search could not go on, such as on a full disk; `result` holds the result so far."""
 
     result: Result | None = None
 
@@ -44,21 +44,21 @@ def search(
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
-    `searcher` is the one that the objective names unless given. `budget` counts designs, those of calibration and
-    initialisation included; with `Budget(n, count="valid")` only valid ones count. `progress` is called with a `Snapshot`
-    after every batch. Interrupting with Ctrl-C returns what was found so far, with `interrupted` set. A plugin that
-    raises or breaks its contract ends the search with a `PluginError`, whose `result` holds what was found until then.
+    `searcher` defaults to the objective's searcher. `budget` counts designs, including calibration and initialisation;
+    with `Budget(n, count="valid")` only valid designs count. `progress` is called with a `Snapshot` after every batch.
+    Ctrl-C returns the result so far, with `interrupted` set. An exception or broken contract of a plugin ends the
+    search with a `PluginError`, with the result so far in `result`.
 
     `start` has designs to start from: design files, folders of results, results or designs, of this problem or similar
-    ones (`start_of` says how they are chosen and rewritten), or genomes (n, G). They are evaluated first and count; then
-    the best of them take the places of the worst designs in the first batch that the searcher hears.
+    problems (`start_of` chooses and rewrites designs), or genomes (n, G). Starting designs are evaluated first and
+    count; then the best replace the worst designs in the searcher's first batch.
 
-    `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
-    one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
-    keeps the result removes the file. `out` is a folder for both, journal and result: that of another search there is an
-    error before anything runs, see `folder.search_into`.
+    `journal` is a file with a record of every batch. With the journal of a stopped search, the search resumes and ends
+    with the same result; the journal of another search is an error, unless `overwrite` discards it. The caller removes
+    the file after saving the result. `out` is a folder for both, journal and result: a result of another search there
+    is an error before anything runs, see `folder.search_into`.
 
-    So many of the best designs, up to 16, are executed on sampled tensors, and ranked by what that needs (`execute`).
+    `execute` is the number of best designs, up to 16, to execute on sampled tensors and rank by the executed costs.
     """
     if out is not None:
         from .folder import search_into
@@ -90,7 +90,7 @@ def started(problem: Problem, searcher: Any, budget: Budget | int, seed: int, st
 def completed(
     run: Search, progress: Callable[[Snapshot], None] | None = None, journal: Journal | None = None, execute: int = 0
 ) -> Result:
-    """The result of a search that runs to its end, with its batches answered by the journal as far as it goes."""
+    """Runs a search to its end and returns the result; recorded batches are answered by the journal."""
     problem, hook = run.problem, run.problem.registry.hook
     try:
         while (genomes := run.ask()) is not None:

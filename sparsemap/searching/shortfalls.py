@@ -1,4 +1,4 @@
-"""What the rejected design nearest to being valid lacks."""
+"""Missing resources of the rejected design nearest to being valid."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..problem.problem import Problem
 from .archive import Archive
 
 CLOSEST = 64
-"""Rejected designs kept while nothing valid is known."""
+"""Rejected designs kept until the first valid design."""
 
 
 @attrs.frozen
 class Shortfall:
-    """Why the rejected design nearest to being valid is not."""
+    """A reason against the rejected design nearest to being valid."""
 
     reason: str
-    """Such as "capacity:GLB"."""
+    """Name such as "capacity:GLB"."""
     needed: float = math.nan
     available: float = math.nan
     text: str = ""
-    """What it lacks, in the units of the resource."""
+    """Missing amount, in the units of the resource."""
 
     def __str__(self) -> str:
         if self.text or math.isnan(self.needed):
@@ -37,8 +37,9 @@ class Shortfall:
 
 
 def closest(genomes: Array, evaluation: Evaluation, known: Array | None, fewest: int) -> tuple[Array | None, int]:
-    """(n, G) rejected genomes with the fewest reasons, and how many these are: of a batch, and of those `known` with
-    `fewest` reasons."""
+    """(n, G) rejected genomes with the fewest reasons, and the number of reasons, from a batch and from `known` genomes
+    with `fewest` reasons.
+    """
     bits = np.arange(64, dtype=np.uint64)
     reasons = (evaluation.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
     here = int(reasons.min())
@@ -51,7 +52,9 @@ def closest(genomes: Array, evaluation: Evaluation, known: Array | None, fewest:
 
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
-    """What the rejected design nearest to being valid lacks: fewest reasons, then the smallest needed/available."""
+    """Missing resources of the rejected design nearest to being valid: fewest reasons, then the smallest
+    needed/available.
+    """
     if archive.closest is None:
         return ()
     try:

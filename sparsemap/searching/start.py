@@ -1,8 +1,8 @@
-"""Designs that a search starts from: those of similar problems, rewritten for the one that is searched.
+"""Starting designs of a search: designs of similar problems, rewritten for the problem at hand.
 
-From each of the nearest designs come several genomes: the design with its tiles scaled, that one repaired, and some whose
-loops fill spatial levels which smaller sizes leave empty (Kao et al. 2022, Section VI, warm start; filling is an addition).
-They are evaluated first and count against the budget.
+Each of the nearest designs gives several genomes: the design with tiles scaled, the same repaired, and variants with
+loops moved into spatial levels left empty by smaller sizes (Kao et al. 2022, Section VI, warm start; filling is an
+addition). Starting genomes are evaluated first and count against the budget.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from .best import Best
 from .result import DESIGN_FILE, PARTIAL_FOLDER, Result
 
 COUNT = 3
-"""Of how many designs a search starts, unless told otherwise."""
+"""Default number of starting designs."""
 FILLED = 6
-"""Genomes with filled spatial levels that are made of each design."""
+"""Genomes with filled spatial levels per design."""
 
 
 @attrs.frozen
 class Source:
-    """A design that a search starts from."""
+    """A starting design of a search."""
 
     file: str
-    """Empty: it came as an object."""
+    """Empty for an object."""
     workload: str
     distance: float
-    """By the metric that chose it."""
+    """Distance by the metric of the choice."""
 
 
 @attrs.frozen(eq=False)
 class Start:
-    """Genomes to evaluate first, and where they come from."""
+    """Genomes to evaluate first, and their sources."""
 
     genomes: Array
-    """(n, G) int64, no two alike."""
+    """(n, G) int64, all different."""
     sources: tuple[Source, ...] = ()
     """Nearest first."""
     origin: Array = attrs.field(factory=lambda: np.zeros(0, np.int64))
-    """(n,) index of the source of each genome; empty where genomes were given."""
+    """(n,) index of the source of each genome; empty for genomes from the caller."""
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(np.ascontiguousarray(self.genomes, dtype="<i8").tobytes()).hexdigest()
 
     def told(self, scores: Array) -> tuple[dict[str, Any], ...]:
-        """Per source its best score, None if all of its genomes are invalid."""
+        """Sources with their best scores, None for a source with invalid genomes only."""
         rows = []
         for index, source in enumerate(self.sources):
             mine = scores[self.origin[: len(scores)] == index]
@@ -83,10 +83,11 @@ def start_of(
     fill: bool = True,
     seed: int = 0,
 ) -> Start | None:
-    """The start of a search of a problem: genomes (n, G) as they are, or those made of the `count` nearest designs.
+    """The start of a search of a problem: the caller's genomes (n, G), or genomes from the `count` nearest designs.
 
-    `metric` is one of `similarity.METRICS`; ties go by the others, then to the design given last. Without `fill` designs
-    are scaled only. DesignError if a design cannot be transferred; those in folders are then left out, if others can.
+    `metric` is one of `similarity.METRICS`; ties go by the other metrics, then to the last design in the list. Without
+    `fill`, designs are scaled only. DesignError if a design cannot be transferred; unfit designs in folders are left
+    out if others fit.
     """
     if given is None or isinstance(given, Start):
         return given
@@ -112,8 +113,9 @@ def start_of(
 
 
 def transferred(problem: Problem, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool) -> Array:
-    """Genomes (n, G) for designs of another problem: scaled, repaired, and filled and repaired. DesignError if they cannot be
-    transferred."""
+    """Genomes (n, G) for designs of another problem: scaled, repaired, and filled and repaired. DesignError if the
+    transfer fails.
+    """
     space = problem.space
     scaled = space.transfer(designs, source, rng)
     changed = [scaled]
@@ -130,7 +132,7 @@ def _distinct(genomes: Array) -> Array:
 
 @contextmanager
 def _about(file: str) -> Iterator[None]:
-    """Errors of a design name its file."""
+    """Adds the file of a design to its errors."""
     try:
         yield
     except DesignError as error:
@@ -138,11 +140,11 @@ def _about(file: str) -> Iterator[None]:
 
 
 Found = tuple[Design, str, bool]
-"""A design, its file, and whether it was given itself, not a folder that holds it."""
+"""A design, its file, and whether the user named the design itself rather than a folder."""
 
 
 def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int) -> list[tuple[float, Found]]:
-    """The `count` designs nearest to a problem with their distances; ties as in `start_of`, whose errors it raises."""
+    """The `count` designs nearest to a problem with their distances; ties and errors as in `start_of`."""
     unfit: DesignError | None = None
     ranked: list[tuple[Any, ...]] = []
     every = list(designs)
@@ -166,7 +168,7 @@ def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int)
 
 
 def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]:
-    """The designs that files, folders and objects hold."""
+    """Designs in files, folders and objects."""
     for item in given if isinstance(given, Iterable) else [given]:
         if not isinstance(item, str | os.PathLike | Design | Best | Result):
             text = "expected design files, folders of results, results or designs, or an array of genomes"
@@ -192,7 +194,7 @@ def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]
 
 
 def _design(file: Path, registry: Registry) -> Design:
-    """What a file holds; read once for all layers of a network."""
+    """The design of a file, read once for all layers of a network."""
     from ..problem import design_file
 
     key = _content(file)
@@ -200,7 +202,7 @@ def _design(file: Path, registry: Registry) -> Design:
 
 
 def keep_design(file: Path, design: Design) -> None:
-    """What was just written to a file need not be read by other searches that start from it."""
+    """Remembers a design just written to a file, so other searches can start from the design without reading the file."""
     from ..problem import design_file
 
     if key := _content(file):
@@ -208,7 +210,7 @@ def keep_design(file: Path, design: Design) -> None:
 
 
 def _content(file: Path) -> tuple[str, ...]:
-    """A file as it is now; nothing if it cannot be read, which `load` tells."""
+    """Key for the current contents of a file; empty if unreadable, an error reported by `load`."""
     try:
         return "design", os.path.abspath(file), hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
@@ -220,7 +222,7 @@ def _is_design(file: Path) -> bool:
 
 
 def check_takes(searcher: Searcher, problem: Problem) -> None:
-    """SearchError with the searchers that can, if this one cannot start from designs."""
+    """SearchError with the names of capable searchers if this searcher cannot start from designs."""
     if searcher.takes_migrants:
         return
     registry = problem.registry
@@ -231,7 +233,7 @@ def check_takes(searcher: Searcher, problem: Problem) -> None:
 
 
 def mixed(scored: Scored, migrants: Scored | None) -> Scored:
-    """A batch as the searcher hears it: its worst half at most gives way to the best valid migrants."""
+    """A batch for the searcher with up to half of the designs, the worst, replaced by the best valid migrants."""
     if migrants is None or not len(scored):
         return scored
     best = migrants.take(np.flatnonzero(np.isfinite(migrants.scores))).best(len(scored) // 2)

@@ -1,4 +1,4 @@
-"""A result as people and files have it: plain data, tables, and the files of a folder."""
+"""Forms of a result for people and files: plain data, tables, and the files of a folder."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ AS_THEY_ARE = (
     "bound", "gap", "evaluations", "budget", "count", "proposed", "valid_fraction", "seed", "seconds", "workload",
     "hardware", "technology", "space", "searcher", "objective", "interrupted",
 )  # fmt: skip
-"""What `result.json` has of a `Result` without a change."""
+"""Attributes of `Result` copied unchanged to `result.json`."""
 
 
 def headline(result: Result) -> str:
-    """A line."""
+    """Summary of a result in a line."""
     best = f"no valid design among {result.evaluations:,}" if result.best is None else result.best.headline
     near = f", within {result.gap:.2f}x of the optimum" if result.gap else ""
     near = f", {result.gap:.3f}x of a bound that is broken" if result.broken_bound else near
@@ -46,7 +46,7 @@ def headline(result: Result) -> str:
 
 
 def html(result: Result) -> str:
-    """For notebooks."""
+    """HTML for notebooks."""
     registry = result.best.problem.registry if result.best is not None else None
     shown = registry is not None and registry.has("exporter", REPORT)
     return f"<pre style='line-height:1.25'>{escape(result.report(REPORT) if shown else repr(result))}</pre>"
@@ -94,9 +94,9 @@ def table(result: Result, folder: Path | None = None) -> dict[str, Any]:
 
 
 def _levels(result: Result) -> dict[str, Any]:
-    """What limits the best design, and its energies in pJ and cycles by level; nothing where they are not known.
+    """Limit of the best design's cycles, energies in pJ and cycles by level; empty if unknown.
 
-    A cost model that fails when it is asked for details does not cost the result.
+    A cost model failing in the detailed evaluation does not lose the result.
     """
     with suppress(PluginError):
         if result.best is not None and (found := result.breakdown()).known:
@@ -165,7 +165,7 @@ def design_text(best: Best, folder: Path | None = None) -> str:
 
 
 def relative_to(folder: Path, file: str) -> str:
-    """A path as seen from a folder, with slashes; nothing stays nothing."""
+    """A path relative to a folder, with slashes; an empty path stays empty."""
     try:
         return Path(os.path.relpath(file, folder)).as_posix() if file else ""
     except ValueError:  # on another drive
@@ -173,14 +173,15 @@ def relative_to(folder: Path, file: str) -> str:
 
 
 def history_csv(result: Result) -> str:
-    """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
-    empty where there is none."""
+    """One line per batch (merged in very long searches), with the best design's costs by name; floats as repr, empty
+    for a missing number.
+    """
     rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in result.history]
     return csv_text(rows, tuple(rows[-1]) if rows else tuple(HISTORY))
 
 
 def _says_interrupted(folder: Path) -> bool | None:
-    """What the result in a folder says of its search; None if there is none."""
+    """Whether the result in a folder is of an interrupted search; None without a result."""
     try:
         found = read_result(folder / RESULT_FILE)
     except SearchError:
@@ -190,7 +191,7 @@ def _says_interrupted(folder: Path) -> bool | None:
 
 
 def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
+    """The table of a `result.json`, from the path of its folder, or of another file written by a search or a run."""
     path = Path(path)
     path = path / RESULT_FILE if path.is_dir() else path
     try:

@@ -1,10 +1,9 @@
 """Arithmetic in specs, such as `"fibers * ceil(length / word) * word"`, as functions of arrays.
 
-A text is parsed once, with `ast`. It may hold numbers, the quantities that its kind documents, `+ - * / ** %`,
-comparisons, and the functions below. Only these parts are copied to the tree that is compiled: no attributes,
-subscripts or other calls, so that a spec from a stranger cannot run code. Numbers are floats throughout, so that
-`9**9**9**9` is infinity at once and not an integer that fills the memory. Division by zero gives infinity or NaN, as
-in arrays.
+A text is parsed once, with `ast`. It may hold numbers, the quantities documented for its kind, `+ - * / ** %`,
+comparisons, and the functions below. Only these parts are copied to the compiled tree: no attributes, subscripts or
+other calls, so a spec from a stranger cannot run code. Numbers are floats throughout, so `9**9**9**9` is infinity at
+once and not an integer as large as the memory. Division by zero gives infinity or NaN, as in arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ..inner.arrays import exps, log2s, logs, powers
 FUNCTIONS = {
     "ceil": 1, "floor": 1, "log2": 1, "log": 1, "sqrt": 1, "exp": 1, "abs": 1, "minimum": 2, "maximum": 2, "where": 3
 }  # fmt: skip
-"""The functions an expression may call, and how many arguments each takes; `minimum` and `maximum` take more too."""
+"""Functions callable from an expression, with their number of arguments; `minimum` and `maximum` accept more."""
 
 MAX_LENGTH = 1000
 MAX_NODES = 400
@@ -56,15 +55,15 @@ class Expression:
 
     text: str
     names: frozenset[str]
-    """The quantities that the expression reads."""
+    """Quantities read by the expression."""
     _code: CodeType = attrs.field(eq=False, repr=False)
     _constants: dict[str, Any] = attrs.field(eq=False, repr=False)
 
     @classmethod
     def parse(cls, text: str, names: Iterable[str], params: Mapping[str, float] | None = None) -> Expression:
-        """Parses `text`, which may use the quantities `names` and the constants `params`.
+        """Parses `text` with the quantities `names` and the constants `params`.
 
-        Raises ValueError that says what is not understood, with the nearest name where there is one.
+        Raises ValueError with the unknown part, and the nearest known name if any.
         """
         return cls._parse(text, frozenset(names), tuple((params or {}).items()))
 
@@ -80,8 +79,7 @@ class Expression:
     def __call__(self, values: Mapping[str, Any]) -> Any:
         """The value for arrays (or numbers) by name, in float64, with the shape of the arrays.
 
-        A constant expression is filled up to the shape of the arrays it is given. Raises ValueError if a quantity is
-        missing.
+        A constant expression is broadcast to the shape of the given arrays. Raises ValueError for a missing quantity.
         """
         missing = self.names - values.keys()
         if missing:
@@ -96,7 +94,7 @@ class Expression:
 
 
 def _as_float(value: Any) -> Any:
-    """Floats as they are, whatever else as float64: integers would wrap around or refuse negative exponents."""
+    """Floats unchanged, anything else as float64: integers would wrap around or refuse negative exponents."""
     dtype = getattr(value, "dtype", None)
     return value if dtype is not None and dtype.kind == "f" else np.asarray(value, dtype=np.float64)
 
@@ -124,7 +122,7 @@ def _read(text: str) -> ast.expr:
 
 
 def _check_size(text: str, tree: ast.expr) -> None:
-    """Refuses trees that would take long to walk. The walk here uses no recursion."""
+    """Refuses trees too large to walk quickly. The walk here uses no recursion."""
     count, level = 0, [tree]
     for depth in range(MAX_DEPTH + 1):
         count += len(level)
@@ -156,16 +154,16 @@ _CALLS |= {
 
 
 def _power(x: Any, y: Any) -> Any:
-    """x^y, the same on every processor where x is not negative."""
+    """x^y; for x from 0 on, the same on every processor."""
     if np.ndim(y) == 0 and y == 2.0:
         return x * x
     return np.power(x, y) if np.less(x, 0.0).any() else powers(x, y)
 
 
 class _Checked(ast.NodeTransformer):
-    """Copies a tree of known nodes. What a node needs beside quantities goes to `constants`, by names no text can have.
+    """Copies a tree of known nodes. Values other than quantities go to `constants`, under names impossible in a text.
 
-    Constants are NumPy's float64, which does not raise.
+    Constants are NumPy's float64, to avoid exceptions in arithmetic.
     """
 
     def __init__(self, names: frozenset[str], params: Mapping[str, float]) -> None:
@@ -234,10 +232,10 @@ class _Checked(ast.NodeTransformer):
 
 
 def grows(text: str) -> bool:
-    """Whether the expression provably never falls when a quantity in it grows (quantities are at least 0).
+    """Whether the expression provably never falls when a quantity grows (quantities are at least 0).
 
-    Sums, products and powers with exponents of at least 0 of such expressions and of numbers of at least 0 do, and so do
-    their square roots, roundings, minima and maxima.
+    True for quantities, numbers of at least 0, and sums, products, divisions by positive numbers, powers with numeric
+    exponents of at least 0, square roots, roundings, minima and maxima of monotone expressions.
     """
 
     def check(node: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""What else is wrong with a table of which no object can be made: keys that are missing, and what validators say of others."""
+"""Further mistakes of a table unfit for an object: missing keys, and failed validators of other keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .wording import expected
 
 
 def mistakes_of(cls: Any, values: Mapping[Any, Any], missing: Iterable[str], mistakes: list[Mistake]) -> list[Mistake]:
-    """All mistakes of a table: those found while its values were read, keys that are missing, and what converters and
-    validators of all fields say, of which attrs reports the first that fails."""
+    """All mistakes of a table: mistakes of its values, missing keys, and failures of the converters and validators of
+    all fields; attrs itself stops at the first failure.
+    """
     known = typed_keys(cls)
     mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
     partial: Any = cls.__new__(cls)

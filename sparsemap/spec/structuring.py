@@ -1,11 +1,11 @@
 """Tables of TOML files to attrs objects.
 
-A `Reader` reports all mistakes of a table together, each with its path. The types of a class's fields decide what
-a table may hold; cattrs walks over them, and collects what goes wrong where. A whole number does for a `float`, and a
-`Path` is relative to the file that names it; nothing else is converted, in particular no text to a number and no `true`
-to 1. A field with an attrs converter gets the value as it stands in the file, unless the converter is a container such
-as `tuple`. A field whose name is a keyword with an underscore (`class_`) has the key without it. A class may have a
-class method `from_table` that gives the table of its fields for the value as the user writes it.
+A `Reader` reports all mistakes of a table together, each with its path. The types of a class's fields define the
+allowed contents of a table; cattrs walks over the types, and collects mistakes by path. A whole number is accepted as a
+`float`, and a `Path` is relative to its own file; nothing else is converted, in particular no text to a number and no
+`true` to 1. A field with an attrs converter gets the value unchanged from the file, unless the converter is a container
+such as `tuple`. A field named by a keyword with an underscore (`class_`) has the key without the underscore. A class
+may define a class method `from_table` to turn the user's value into the table of its fields.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from cattrs.gen import make_hetero_tuple_structure_fn
 from ..errors import Mistake, PluginError, SpecError, a, listed, nearest
 
 LARGEST = 2**63
-"""Whole numbers stay below it, in either direction."""
+"""Exclusive limit of whole numbers, in either direction."""
 
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What texts do not hold, since a terminal would obey it, or nobody sees it; tabs and line ends they may."""
+"""Characters forbidden in texts: terminal controls and invisible characters; tabs and line ends are allowed."""
 
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 _COLLECTIONS = (*_CONTAINERS, Sequence, Iterable, Set, Mapping, MutableMapping)
@@ -45,7 +45,7 @@ _ACCEPTED: dict[Any, Any] = {float: (int, float), Path: (str, os.PathLike)}
 
 @contextmanager
 def collecting(mistakes: list[Mistake], path: str) -> Iterator[None]:
-    """Adds what goes wrong inside the `with` block to `mistakes`, at `path`."""
+    """Adds mistakes raised inside the `with` block to `mistakes`, at `path`."""
     try:
         yield
     except IterableValidationError as error:
@@ -61,7 +61,7 @@ def collecting(mistakes: list[Mistake], path: str) -> Iterator[None]:
 
 
 def join(path: str, key: str | int) -> str:
-    """The path of a key in the table at `path`, or of an index in the list there."""
+    """The path of a key in the table at `path`, or of an index in the list at `path`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     key = key if re.fullmatch(r"[\w-]+", key) else repr(key)
@@ -69,12 +69,12 @@ def join(path: str, key: str | int) -> str:
 
 
 def keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
-    """The fields of a class by the key that sets them."""
+    """Fields of a class by their key in a spec."""
     return {(field.alias or field.name).removesuffix("_"): field for field in attrs.fields(cls) if field.init}
 
 
 def typed_keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
-    """Like `keys`, with types in place of their texts; PluginError if a type has no meaning when the program runs."""
+    """Like `keys`, with types in place of their texts; PluginError for a type unknown at run time."""
     try:
         attrs.resolve_types(cls, include_extras=False)
     except NameError as error:
@@ -87,15 +87,15 @@ def typed_keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
 
 @attrs.frozen
 class Reader:
-    """Reads the tables of one file. It raises SpecError with every mistake, at paths within the value that is read."""
+    """Reads the tables of a file. Raises SpecError with every mistake, at paths within the value."""
 
     file: str = ""
-    """Paths in a table are relative to its folder."""
+    """Paths in a table are relative to the folder of this file."""
     refer: Callable[[Any, Any], Any] | None = None
-    """`refer(value, cls)` gives the piece of the contract `cls` that a value names or describes."""
+    """`refer(value, cls)` resolves a name or description to the piece of contract `cls`."""
 
     def read(self, cls: Any, value: Any) -> Any:
-        """The value as type `cls` holds it; a class of pieces is described by its fields, not named."""
+        """The value converted to type `cls`; a class of pieces is described by its fields, not named."""
         mistakes: list[Mistake] = []
         token = _reader.set(self)
         try:
@@ -107,13 +107,13 @@ class Reader:
 
 
 class SpecTable(dict[str, Any]):
-    """A table that a piece holds as it was written, to be read later; paths in it are relative to the folder of `file`."""
+    """An unread table kept by a piece for later; inner paths are relative to the folder of `file`."""
 
     file = ""
 
     @classmethod
     def of(cls, value: Any, file: str) -> Any:
-        """The value with its tables, at any depth, as such tables."""
+        """The value with all tables, at any depth, turned into spec tables."""
         if isinstance(value, list | tuple):
             return type(value)(cls.of(item, file) for item in value)
         if not isinstance(value, dict) or isinstance(value, SpecTable):
@@ -147,7 +147,7 @@ def _base(cls: Any) -> Any:
 
 
 def _filled(table: Any, cls: Any) -> Any:
-    """The object whose fields a table sets."""
+    """The object with fields from a table."""
     if isinstance(table, cls):
         return table
     table = getattr(cls, "from_table", lambda table: table)(table)
@@ -175,7 +175,7 @@ def _filled(table: Any, cls: Any) -> Any:
 
 
 def _object(value: Any, cls: Any) -> Any:
-    """A piece is named or described, any other object is described."""
+    """A piece from its name or description, any other object from its description."""
     cls, refer = _base(cls), _reader.get().refer
     if isinstance(value, cls) or not (kind := kind_of(cls)):
         return _filled(value, cls)
@@ -185,7 +185,7 @@ def _object(value: Any, cls: Any) -> Any:
 
 
 def _union(value: Any, cls: Any) -> Any:
-    """As the member whose type the value has already, else as the first that takes it."""
+    """The value as the union member of its own type, else as the first member to accept the value."""
     members = typing.get_args(cls)
     if type(value) in members:
         return value if value is None else _converter().structure(value, type(value))
@@ -201,7 +201,7 @@ def _union(value: Any, cls: Any) -> Any:
 
 
 def _collection(cls: Any, converter: Converter) -> Callable[[Any, Any], Any]:
-    """Tables, lists, tuples and sets; a list without a concrete type becomes a tuple."""
+    """Hook for tables, lists, tuples and sets; a list without a concrete type becomes a tuple."""
     base, args = _base(cls), typing.get_args(cls)
     several = base is tuple and args and ... not in args
     table = issubclass(base, Mapping)
@@ -239,7 +239,7 @@ def _scalar(value: Any, cls: Any) -> Any:
 
 
 def _option(value: Any, cls: Any) -> Any:
-    """The option of a Literal or the member of an Enum: itself, or its value."""
+    """The option of a Literal or the member of an Enum, from the member itself or its value."""
     for key, option in options(cls):
         if value is option or (type(key) is type(value) and key == value):
             return option
@@ -258,7 +258,7 @@ def kind_of(cls: Any) -> str:
 
 
 def expected_found(cls: Any, value: Any) -> str:
-    """What a type takes, and what was found."""
+    """Message with the accepted type and the actual value."""
     from .wording import expected, found
 
     return f"expected {expected(cls)}, found {found(value)}"

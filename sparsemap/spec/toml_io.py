@@ -1,4 +1,4 @@
-"""TOML files, read with the standard library's `tomllib`; `toml_text` writes them."""
+"""TOML files, read with the standard library's `tomllib`; `toml_text` writes TOML."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from .structuring import expected_found, join
 
 
 def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
-    """The table in a TOML file. Raises SpecError if it is not there, not UTF-8, or not TOML (with line and column).
+    """The table in a TOML file. Raises SpecError for a missing file, or for anything but UTF-8 and TOML (with line and
+    column).
 
-    If there is no such file, the error names the one beside it that was most likely meant, if it is of this `kind`.
+    For a missing file, the error names the file of a similar name beside it, if of this `kind`.
     """
     text = b""
     try:
@@ -33,21 +34,21 @@ HEAD = re.compile(rb'(?:\s*#[^\n]*\n)*\s*kind = "([\w-]+)"\r?\nname = "([\w-]+)"
 
 
 def head(path: str | os.PathLike[str]) -> tuple[str, str] | None:
-    """Kind and name of a spec that begins with them, or None; the rest of the file is not looked at."""
+    """Kind and name from the first lines of a spec, or None if elsewhere; the rest of the file is not parsed."""
     found = HEAD.match(read_bytes(path))
     return found and (found[1].decode(), found[2].decode())
 
 
 THOSE = "..."
-"""In a list over another one: its items."""
+"""Placeholder in a list for the items of the base list."""
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with the keys of `over`: tables merge key by key, everything else (lists too) is replaced.
 
-    In a list, "..." stands for the items of the list of `base`. A table over a list of named tables changes these, each under
-    its name. A table inside that names another `type` (or `class`) replaces as well: the keys of one class mean nothing to
-    another. SpecError for a name that is not there.
+    In a list, "..." stands for the items of the list of `base`. A table over a list of named tables changes the tables
+    by name. An inner table with another `type` (or `class`) also replaces: keys of a class have no meaning for another
+    class. SpecError for an unknown name.
     """
     merged = dict(base)
     for key, value in over.items():

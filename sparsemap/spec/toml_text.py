@@ -1,5 +1,6 @@
-"""The text of TOML, by the package `toml`: it gets plain values only, and strings, floats and lists are spelled here, because
-that package writes NumPy scalars as strings and mistakes some backslashes."""
+"""TOML text by the package `toml`. The package gets plain values only. Strings, floats and lists are formatted here,
+because the package writes NumPy scalars as strings and mishandles some backslashes.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +23,21 @@ def write(path: str | os.PathLike[str], mapping: Mapping[str, Any] | Any) -> Non
 
 
 def dumps(mapping: Mapping[str, Any] | Any) -> str:
-    """TOML text of a table or an attrs object. Keys whose value is None are left out.
+    """TOML text of a table or an attrs object. Keys with the value None are left out.
 
-    NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; anything else that TOML
-    cannot hold raises TypeError with the path to it.
+    NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; any other value without
+    a TOML form raises TypeError with its path.
     """
     return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
 
 
 def inline(mapping: Mapping[str, Any]) -> str:
-    """A table as TOML has it within a line, `{ k = 64, c = 3 }`."""
+    """A table in TOML's inline form, `{ k = 64, c = 3 }`."""
     return str(_Encoder().dump_value(_hidden(plain(mapping))))
 
 
 class _Encoder(toml.TomlEncoder):
-    """`toml`'s encoder with strings, floats, lists and inline tables that always read back as they were."""
+    """`toml`'s encoder with strings, floats, lists and inline tables safe to read back unchanged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ def _key(key: str) -> str:
 
 
 def _sections(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table with all hidden that stands in a line: `toml` makes a section of every dict, in a list too."""
+    """The table with all inline tables hidden: `toml` makes a section of every dict, in a list too."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):

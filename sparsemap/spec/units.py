@@ -1,7 +1,7 @@
 """Quantities as people write them: "128 KB", "16 GB/s", "4 words/cycle", "1 GHz", and back again.
 
 Capacities count as memories are sold (1 KB = 1024 bytes); rates and frequencies are decimal (1 GB/s = 1e9 bytes per
-second). A wrong text raises ValueError, and the message names the units that would do.
+second). A wrong text raises ValueError, and the message names fitting units.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PREFIXES = ("", "K", "M", "G", "T")
 
 
 def _bits(step: float) -> dict[str, float]:
-    """Bits of every unit of data, whose prefixes without an `i` are powers of `step`."""
+    """Bits of every unit of data; prefixes without an `i` are powers of `step`."""
     units = {"bit": 1.0, "bits": 1.0, "byte": 8.0, "bytes": 8.0}
     for power, prefix in enumerate(_PREFIXES):
         units |= {f"{prefix}bit": step**power, f"{prefix}B": 8 * step**power}
@@ -31,7 +31,7 @@ _RATE_BITS = _bits(1000.0)
 _FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 _WORDS = ("word", "words")
 _RANGE = (1e-18, 1e18)
-"""Of bandwidths in words per cycle; far beyond it cycles and energies are no longer finite."""
+"""Range of bandwidths in words per cycle; far outside, cycles and energies overflow."""
 _QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?")
 
 
@@ -48,7 +48,7 @@ def _split(value: object, example: str) -> tuple[float, str]:
 
 
 def _unit(value: object, unit: str, known: dict[str, float], example: str) -> float:
-    """The factor of a unit, or ValueError with the unit that was probably meant."""
+    """The factor of a unit, or ValueError with a similar known unit."""
     if unit in known:
         return known[unit]
     if not unit:
@@ -84,8 +84,10 @@ def capacity_bits(value: str | int | float | None, word_bits: int) -> float | No
 def bandwidth_words_per_cycle(
     value: str | float | None, clock_hz: float, word_bits: int, children: int = 1
 ) -> float | None:
-    """Words of `word_bits` bits per cycle of `clock_hz`, of a rate per second ("16 GB/s", "128 Gbit/s") or cycle ("64
-    bit/cycle", "8 B/cycle"), of all `children` or of each ("4 words/cycle/child"); None for "unlimited" or None."""
+    """Bandwidth in words of `word_bits` bits per cycle of `clock_hz`. Accepts rates per second ("16 GB/s", "128
+    Gbit/s") or cycle ("64 bit/cycle", "8 B/cycle"), in total or per child ("4 words/cycle/child", times `children`);
+    None for "unlimited" or None.
+    """
     example = '"16 GB/s", "4 words/cycle" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None
@@ -121,7 +123,7 @@ def _digits(number: float) -> str:
 
 
 def _scaled(number: float, step: float, units: tuple[str, ...]) -> str:
-    """The number in the largest unit that keeps it at 1 or above; `units` ascend by `step`."""
+    """The number in the largest unit with a value of 1 or above; `units` ascend by `step`."""
     power = 0
     while power + 1 < len(units) and float(_digits(abs(number))) >= step:
         number, power = number / step, power + 1
@@ -160,7 +162,7 @@ PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 
 
 def scaled_text(value: float, unit: str) -> str:
-    """Seconds or watts with a prefix: `8.39 us`, `4.36 mW`; a dash for what is not finite."""
+    """Seconds or watts with a prefix: `8.39 us`, `4.36 mW`; a dash for infinity and NaN."""
     if not math.isfinite(value):
         return "-"
     size, prefix = next(((size, name) for size, name in PREFIXES if abs(value) >= size), PREFIXES[-1])

@@ -1,4 +1,4 @@
-"""TOML files that cannot be read: why not, where, and which file was meant."""
+"""Unreadable TOML files: the reason, the place, and a file of a similar name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PLAINER = {
     "Cannot overwrite a value": "the key is there already",
     "Invalid value": "expected a value; texts stand in quotes",
 }
-"""What some messages of `tomllib` mean."""
+"""Plainer wording of some `tomllib` messages."""
 
 
 def why_not(path: Path, kind: str, text: bytes, error: Exception) -> SpecError:
-    """The error for a file with this text; of one that is not there, a file of this `kind` beside it may have been meant."""
+    """The error for a file with this text. For a missing file, the error suggests a file of this `kind` beside it."""
     if not os.path.lexists(path) and (guess := meant(path, kind)):
         return SpecError.at(shown(path), "", f"no such file; did you mean {guess!r}?")
     if isinstance(error, SpecError):
@@ -35,7 +35,7 @@ def why_not(path: Path, kind: str, text: bytes, error: Exception) -> SpecError:
 
 
 def meant(path: Path, kind: str) -> str | None:
-    """The file in the folder whose name is near this one, those of another kind left out."""
+    """The file in the folder with the nearest name, without files of another kind."""
     names, entries = {}, list[Path]()
     with suppress(OSError):
         entries = list(path.parent.glob("*.toml"))
@@ -48,7 +48,7 @@ def meant(path: Path, kind: str) -> str | None:
 
 
 def _split_place(message: str) -> tuple[str, str]:
-    """The text of a TOML error, and the line and column that stand in parentheses at its end."""
+    """The text of a TOML error, and the line and column in parentheses at its end."""
     match = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", message, re.S)
     text, where = (match[1], match[2]) if match else (message, "")
     return PLAINER.get(text, text), where

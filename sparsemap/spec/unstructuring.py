@@ -1,4 +1,4 @@
-"""Attrs objects to the tables of TOML files that describe them."""
+"""Attrs objects to descriptive tables of TOML files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from .structuring import join, keys
 
 
 def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]:
-    """The table that describes an attrs object: its fields that differ from their defaults, or all of them if it is to be
-    `whole`, as plain values.
+    """Table of an attrs object: fields different from their defaults, or all fields with `whole`, as plain values.
 
-    A piece whose type is not the default of its kind also gets the key `type`. `path` is for messages, as in `plain`.
+    A piece of a non-default type also gets the key `type`. `path` is for messages, as in `plain`.
     """
     cls = type(obj)
     type_name = getattr(cls, "type_name", "")
@@ -30,7 +29,7 @@ def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]
 
 
 def plain(value: Any, path: str = "") -> Any:
-    """The value in the types that TOML has; raises TypeError with the path to what TOML cannot hold."""
+    """The value in TOML's types; raises TypeError with the path of a value without a TOML form."""
     if type(value) in (str, int, float, bool):
         return value
     if isinstance(value, enum.Enum):
@@ -72,7 +71,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def default(field: attrs.Attribute[Any], obj: Any) -> Any:
-    """The default of the field in this object; attrs.NOTHING if it has none."""
+    """The default of the field in this object; attrs.NOTHING without a default."""
     given: Any = field.default
     if isinstance(given, attrs.Factory):  # type: ignore[arg-type]
         return given.factory(obj) if given.takes_self else given.factory()

@@ -1,4 +1,4 @@
-"""Types and values in words, for messages about what a table holds."""
+"""Types and values in words, for messages about the contents of a table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def found(value: Any) -> str:
 
 
 def reworded(error: Exception) -> str:
-    """The text of an error; that of attrs validators in the words of all other messages."""
+    """The text of an error; attrs validators' texts are changed to the wording of all other messages."""
     plain = error.args and isinstance(error.args[0], str)  # attrs validators put more than the text into `args`
     text = error.args[0] if plain else str(error) or type(error).__name__
     if found := _COMPARED.fullmatch(text):
@@ -72,7 +72,7 @@ def reworded(error: Exception) -> str:
 
 
 def class_line(cls: Any) -> str:
-    """Where a class is written, as messages show it: `FILE, line N`; empty where its source cannot be read."""
+    """Place of a class for messages: `FILE, line N`; empty for an unreadable source."""
     try:
         return f"{shown(inspect.getfile(cls))}, line {inspect.getsourcelines(cls)[1]}"
     except (OSError, TypeError):

@@ -1,4 +1,4 @@
-"""What a study runs: its cells, what they are called, and the folder in which each has its files."""
+"""Cells of a study: the searches, their names, and their folders."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ TABLE_FILES = ("table.csv", "table.md")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 FUSED_FILES = ("fused.csv", "fused.md")
 PLAN_FOLDER = "plan"
-"""Where the designs of a plan are, below the folder of a network."""
+"""Folder for the designs of a plan, below the folder of a network."""
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 AXES = {"space": "spaces", "formats": "formats", "mechanisms": "mechanisms", "cost_model": "cost_models"}
-"""What else a study may vary, and the key that lists it: a column of its tables each, behind the searcher."""
+"""Further axes of a study, each with its key in the spec: columns of the tables, behind the searcher."""
 MORE = {"formats": "format", "mechanisms": "mechanism"}
-"""Axes that add pieces to the space, and their kind."""
+"""Axes of additional pieces in the space, and their kind."""
 OWN = "own"
-"""What a variant is called that adds nothing."""
+"""Name of a variant without additions."""
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
-"""Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
+"""Costs derived from the chip, in the tables behind `NUMBERS`; costs added by a cost model come last."""
 WHY = ("rejects", "shortfalls")
-"""What says why no design is valid."""
+"""Keys of a result to explain a missing design."""
 KEPT = (
     *NUMBERS, "technology", "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY,
 )  # fmt: skip
-"""What an outcome has of `result.json`."""
+"""Keys of `result.json` copied to an outcome."""
 LABEL = 60
-"""Characters of a workload, hardware or searcher in the name of a cell's folder."""
+"""Largest number of characters of a workload, hardware or searcher in the name of a cell's folder."""
 
 
 @attrs.frozen(kw_only=True)
 class Cell:
-    """One search of a study, as plain data. `workload`, `hardware` and `searcher` are what the tables call them."""
+    """A search of a study, as plain data. `workload`, `hardware` and `searcher` are names for the tables."""
 
     workload: str
     hardware: str
@@ -68,20 +68,20 @@ class Cell:
     parts: Mapping[str, Any]
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
-    """Where the files of the cell go."""
+    """Folder for the files of the cell."""
     count: str = "all"
-    """Which designs count against the budget."""
+    """Designs to count against the budget."""
     after: tuple[str, ...] = ()
-    """Folders of the cells whose designs it starts from, the nearest first: it waits for their end."""
+    """Folders of cells to start from, the nearest first: this cell waits for their designs."""
     start: tuple[str, ...] = ()
-    """Files of other designs that it starts from."""
+    """Files of further designs to start from."""
     axes: Mapping[str, str] = {}
-    """What it has of the `AXES` that the study varies."""
+    """The cell's values on the study's varied `AXES`."""
     bounded: bool = True
-    """Whether it asks for a lower bound."""
+    """Whether to compute a lower bound."""
 
     def __attrs_post_init__(self) -> None:
-        """`SearchError` if no search takes its budget or seed: before any cell beside it runs."""
+        """`SearchError` for a budget or seed unfit for a search: before any other cell runs."""
         Budget(self.budget, count=self.count)
         check_seed(self.seed)
 
@@ -91,24 +91,24 @@ class Cell:
 
     @property
     def names(self) -> dict[str, Any]:
-        """What tells it from the other cells of its study."""
+        """Names to identify the cell among all cells of its study."""
         first = {key: getattr(self, key) for key in NAMES[:3]}
         return {**first, **self.axes, "seed": self.seed}
 
 
 @attrs.frozen
 class Outcome:
-    """How a cell ended: "done", "kept" from an earlier run, "failed" or "interrupted"."""
+    """End of a cell: "done", "kept" from an earlier run, "failed" or "interrupted"."""
 
     cell: Cell
     state: str
     numbers: Mapping[str, Any] = attrs.field(factory=dict)
-    """Values of `KEPT`; None where no valid design was found."""
+    """Values of `KEPT`; None without a valid design."""
     error: str = ""
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the cell in the tables; `broken_bound`, score over bound, if a result is below what it can be."""
+        """The row of the cell in the tables; `broken_bound`, score over bound, if a result is below its proven bound."""
         gap = self.numbers.get("lowest_gap") or self.numbers.get("gap")
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
@@ -118,8 +118,9 @@ class Outcome:
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:
-    """The cells of a study's workloads, or of its networks, in its order: workload, hardware, searcher, `AXES`, seed. Its
-    paths are relative to `base`."""
+    """The cells of a study's workloads, or of its networks, in order: workload, hardware, searcher, `AXES`, seed. Paths
+    of the study are relative to `base`.
+    """
     given = study.networks if what == "network" else study.workloads
     by_searcher = study.spaces if isinstance(study.spaces, Mapping) else {}
     lists = {axis: getattr(study, key) for axis, key in AXES.items()}
@@ -151,7 +152,7 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
 
 
 def variants_of(values: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Each of the names, paths, tables and lists of names once, and what to call it (`labels_of`)."""
+    """Each distinct name, path, table or list of names, with its label (`labels_of`)."""
     named = {_said(value): value for value in values}
     return [(label, named[text]) for text, label in labels_of(named).items()]
 
@@ -165,7 +166,9 @@ def _said(value: Any) -> str:
 
 
 def no_design(found: Mapping[str, Any]) -> str:
-    """Why a search has found no valid design: what the one nearest to being valid lacks, or why most were rejected."""
+    """Reason for a search without a valid design: missing resources of the nearest design, or the most frequent
+    rejection.
+    """
     rows: list[dict[str, Any]] = found.get("shortfalls") or []
     known: Any = ({key: math.nan if x is None else x for key, x in row.items()} for row in rows)
     lacks = [str(Shortfall(**row)) for row in known] or list(found.get("rejects") or ())[:1]
@@ -173,8 +176,9 @@ def no_design(found: Mapping[str, Any]) -> str:
 
 
 def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
-    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen, and
-    where."""
+    """Formats and mechanisms of the designs of several results, such as the layers of a network: places by kind and
+    name.
+    """
     found: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for kind, names in (result.get("chosen") or {}).items():
@@ -186,7 +190,7 @@ def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[
 
 
 def as_data(key: str, value: Any, base: Path) -> Any:
-    """A part of a search as plain data, its paths relative to `base`. `SpecError` for what TOML cannot hold."""
+    """A part of a search as plain data, with paths relative to `base`. `SpecError` for a value without a TOML form."""
     try:
         return plain(located(key, value, base))
     except TypeError as error:
@@ -194,9 +198,9 @@ def as_data(key: str, value: Any, base: Path) -> Any:
 
 
 def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Path:
-    """Where tables go: into the folder, or into `partial` below it if they are partial and complete ones stay there.
+    """Folder for tables: `folder`, or `partial` below for partial tables beside complete tables.
 
-    Complete ones take away those in `partial`.
+    Complete tables remove partial tables.
     """
     beside = folder / PARTIAL_FOLDER
     if partial and stays:
@@ -217,18 +221,19 @@ def built_in(technology: Any, hardware: Any) -> Any:
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
-    """How many cells have a search that has begun and not ended, of a network one for each layer, and about how many
-    designs these searches have evaluated."""
+    """Number of cells with a running search, and approximate number of designs evaluated by these searches. Each layer
+    of a network runs its own search.
+    """
     folders = [[Path(cell.folder, JOURNAL_FILE), *Path(cell.folder).glob(f"*/{JOURNAL_FILE}")] for cell in cells]
     counts = [count for journals in folders if (count := sum(map(designs_in, journals)))]
     return len(counts), sum(counts)
 
 
 def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
-    """Where the results of a study go: `out`, or else what the study says.
+    """Folder for the results of a study: `out`, or else the study's own setting.
 
-    A study may come from somebody else, so that what it says has to be a folder below the working directory, one that
-    is new, empty or a study's already: it must not overwrite anything.
+    A study may come from somebody else. Its own setting must therefore be a folder below the working directory that is
+    new, empty, or already of a study, so nothing is overwritten.
     """
     if out:
         return not_of_a_search(out)
@@ -248,7 +253,7 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
 
 
 def not_of_a_search(out: str | os.PathLike[str]) -> Path:
-    """A folder for the results of many searches; `SearchError` if it is that of one."""
+    """A folder for the results of many searches; `SearchError` if it already belongs to a single search."""
     folder = Path(out).expanduser().resolve()
     if (folder / RESULT_FILE).is_file():
         text = f"holds the result of a search, {RESULT_FILE}; choose another folder for those of a run"
@@ -271,7 +276,7 @@ def _is_table(entry: Path) -> bool:
 
 
 def _is_result(folder: Path, layers: bool) -> bool:
-    """Whether a search, or one per layer of a network, wrote all that is in this folder."""
+    """Whether everything in this folder was written by a search, or by the searches of a network's layers."""
     return (folder / RESULT_FILE).is_file() or all(
         below.name == PLAN_FOLDER or _is_result(below, layers=False)
         if layers and below.is_dir()
@@ -281,7 +286,7 @@ def _is_result(folder: Path, layers: bool) -> bool:
 
 
 def labels_of(references: Iterable[str]) -> dict[str, str]:
-    """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
+    """Labels of names and paths: a file without folder and ending, if unambiguous."""
     references = list(dict.fromkeys(references))
     stems = [Path(text).stem if is_path(text) else text for text in references]
     long = [re.sub(r"\.toml$", "", text) if is_path(text) else text for text in references]

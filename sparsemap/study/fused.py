@@ -1,4 +1,4 @@
-"""What is run for a network whose tensors may stay on chip: searches per layer, and per tensors that stay."""
+"""Searches for a network with tensors on chip: searches per layer, and per set of resident tensors."""
 
 from __future__ import annotations
 
@@ -21,28 +21,32 @@ from .plan import Plan
 from .slides import Slide, slides
 
 SHARE = 4
-"""The search of a layer with tensors on chip has the budget over this: it starts from what the layer's own search found."""
+"""Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search.
+"""
 BOUNDED = 250
-"""Designs from which on such a search asks for a lower bound, which takes the time of some hundred designs."""
+"""Least budget, in designs, for computing a lower bound in such a search; a bound takes the time of some hundred
+designs.
+"""
 LARGE = 0.25
-"""Share of the level on chip from which on a tensor may slide by; a smaller one stays as a whole."""
+"""Least share of the level on chip for a tensor to slide; smaller tensors stay as a whole."""
 Kept = tuple[str, ...]
-"""The tensors of a layer that live on chip."""
+"""Tensors of a layer on chip."""
 Key = tuple[tuple[str, ...], str]
-"""The levels of a node's inputs that are no input of the network, and that of its output."""
+"""Levels of a node's inputs, without the network's input, and the level of its output."""
 
 
 @attrs.frozen(kw_only=True, slots=False)
 class FusedPlan:
-    """What is run for a network, and what its outcomes join to. Tensors live in the outermost level or in `home`: the
-    outermost level on chip that is there once."""
+    """Searches for a network, and the inputs of the join. Tensors live in the outermost level or in `home`: the
+    outermost level on chip with a single instance.
+    """
 
     plan: Plan
     graph: tuple[GraphNode, ...]
     operations: str = "counted"
-    """What operations between layers cost, see `search_network`."""
+    """Cost of operations between layers, see `search_network`."""
     matched: bool = False
-    """Whether a tensor is read in the packets in which it was written; otherwise formats change at no cost."""
+    """Whether a tensor is read in its producer's packets; otherwise formats change at no cost."""
     _variants: dict[tuple[str, Kept], Problem] = attrs.field(factory=dict, init=False)
 
     @classmethod
@@ -63,12 +67,14 @@ class FusedPlan:
 
     @cached_property
     def levels(self) -> dict[str, int]:
-        """The `places` as numbers of levels."""
+        """Level numbers of the `places`."""
         return {self.places[0]: 0, self.places[1]: self.home}
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """By node, words of its output that the level on chip holds; "" is for the widest, in which all rooms are told."""
+        """By node, capacity of the level on chip in words of the node's output; "" is for the widest words, the unit of
+        all room.
+        """
         chips = {name: problem.chip for name, problem in {**self.made_in, "": self.problem}.items()}
         return {name: float(chip.capacity_bits[self.home] / chip.word_bits[self.home]) for name, chip in chips.items()}
 
@@ -87,27 +93,27 @@ class FusedPlan:
 
     @cached_property
     def places(self) -> tuple[str, str]:
-        """Names of the levels in which tensors may live, the outermost first."""
+        """Names of the levels for tensors between layers, the outermost first."""
         return self.problem.levels[0].name, self.problem.levels[self.home].name
 
     @cached_property
     def capacity(self) -> float:
-        """Words of the level on chip, the widest that the network has."""
+        """Capacity of the level on chip in the network's widest words."""
         return float(np.floor(self.held[""]))
 
     @cached_property
     def stuck(self) -> dict[str, str]:
-        """By node, why its output cannot stay on chip; empty: it can."""
+        """By node, the reason against keeping its output on chip; empty if possible."""
         return {one.name: stuck(one, self.takers[one.name], self.places[1], self.held[one.name]) for one in self.graph}
 
     @cached_property
     def takers(self) -> dict[str, list[GraphNode]]:
-        """By node, those that take its output."""
+        """Consumers of each node's output."""
         return consumers(self.graph)
 
     @cached_property
     def fused_into(self) -> dict[str, str]:
-        """By operation, the layer before it that leaves its words as the operation makes them, if these are fused."""
+        """By fused operation, the node before it; this node writes the operation's output directly."""
         found: dict[str, str] = {}
         for before, one in pairwise(self.graph if self.operations == "fused" else ()):
             single = list(one.inputs).count(before.name) == 1 and self.takers[before.name] == [one]
@@ -123,7 +129,9 @@ class FusedPlan:
 
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
-        """By node, the ranks along which its output may slide by: into the next layer of equal width, if nobody else takes it."""
+        """By node, ranks for its output to slide along into the next layer of equal width, if no other node reads the
+        output.
+        """
         found: dict[str, tuple[Slide, ...]] = {}
         if not all(map(self.problem.space.provides, ("bounds", "order"))):
             return found
@@ -141,8 +149,9 @@ class FusedPlan:
         return {name: some for name, some in found.items() if some}
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:
-        """Where the inputs of a node that are no input of the network may live as a whole, and its output; `sliding`: or
-        slide by."""
+        """Levels for the inputs of a node, without the network's input, and for its output, each resident as a whole;
+        `sliding`: or sliding.
+        """
         found = []
         for name in (*one.inputs, one.name):
             stays = name != INPUT and (not self.stuck[name] or (sliding and name in self.sliding))
@@ -151,7 +160,7 @@ class FusedPlan:
         return [(key[:-1], key[-1]) for key in product(*given, found[-1])]
 
     def kept(self, one: GraphNode, key: Key) -> Kept:
-        """The tensors of a layer that live on chip."""
+        """Tensors of a layer on chip."""
         if one.node.loops is None:
             return ()
         given = iter(key[0])
@@ -162,7 +171,7 @@ class FusedPlan:
 
     @cached_property
     def layers(self) -> dict[str, list[GraphNode]]:
-        """By content, the nodes that are equal layers."""
+        """By content, the nodes of equal layers."""
         found: dict[str, list[GraphNode]] = {}
         for one in self.graph:
             if one.node.loops is not None:
@@ -179,7 +188,9 @@ class FusedPlan:
         return {content: sorted(sets, key=lambda kept: (len(kept), kept)) for content, sets in found.items()}
 
     def _words(self, content: str) -> dict[str, int]:
-        """By tensor of a layer, what it takes on chip: the whole of it, or what has to live of it where it is too large."""
+        """By tensor of a layer, words needed on chip: the whole tensor, or the least live part of a tensor too large to
+        stay.
+        """
         found: dict[str, int] = {}
         for one in self.layers[content]:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}
@@ -197,7 +208,7 @@ class FusedPlan:
 
     @cached_property
     def searched(self) -> dict[str, dict[Kept, Cell]]:
-        """By content and tensors that stay, the cells; without any that stays, those of the plan."""
+        """Cells by content and tensors on chip; without tensors on chip, the cells of the plan."""
         found: dict[str, dict[Kept, Cell]] = {}
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
@@ -218,17 +229,17 @@ class FusedPlan:
 
     @property
     def cells(self) -> list[Cell]:
-        """All of them: those of the plan first, each of which may start others."""
+        """All cells: the cells of the plan first, as possible starts for the others."""
         return [*self.plan.cells, *(c for some in self.searched.values() for kept, c in some.items() if kept)]
 
     # -- problems
 
     def loaded(self, cell: Cell) -> Problem:
-        """What a cell searches: that of a layer by itself is kept, as the plan needs it again."""
+        """Problem of a cell; the problem of a layer by itself is cached for later use by the plan."""
         return self.plan.loaded(cell) if "resides" in cell.parts["workload"] else self.plan.problem(cell)
 
     def variant(self, content: str, kept: Kept) -> Problem:
-        """A layer with tensors on chip; these take no room in it, as the join knows what lives there."""
+        """A layer with tensors on chip; these take no room here, since the join accounts for resident tensors."""
         base = self.plan.problem(self.searched[content][()])
         if kept and (content, kept) not in self._variants:
             resides, none = dict.fromkeys(kept, self.places[1]), dict.fromkeys(kept, 0)
@@ -237,10 +248,10 @@ class FusedPlan:
         return self._variants[content, kept] if kept else base
 
     def value(self, energy_pj: float, cycles: float) -> float:
-        """The objective of the sums."""
+        """Objective of the sums of pJ and cycles."""
         return float(self.values(np.array([[energy_pj, cycles]]))[0])
 
     def values(self, sums: Array) -> Array:
-        """(n,) the objective of sums (n, 2) of pJ and cycles."""
+        """(n,) objective of sums (n, 2) of pJ and cycles."""
         costs = {"energy_pj": sums[:, 0], "cycles": sums[:, 1]}
         return self.problem.evaluator.score(Evaluation(costs, np.zeros(len(sums), np.uint64), ()).on(self.problem.chip))

@@ -1,4 +1,6 @@
-"""What the plan of a network is: where every tensor lives and why, what is on chip at each step, and the totals."""
+"""Result of the plan of a network: the place of every tensor with the reason, the tensors on chip at each step, and the
+totals.
+"""
 
 from __future__ import annotations
 
@@ -27,70 +29,73 @@ class FusedLayer:
     layer: str
     type: str
     searched: str
-    """The first layer that is equal to it; empty for operations."""
+    """The first equal layer; empty for operations."""
     macs: int
     inputs: tuple[str, ...]
     from_places: tuple[str, ...]
-    """Where each input lives."""
+    """Level of each input."""
     place: str
-    """Where its output lives .."""
+    """Level of the output."""
     slides: str
-    """.. as a whole (empty), or sliding by: what lives of it at a time, of how much along which loop .."""
+    """For a sliding output, the live extent, the full extent, and the loop; empty: resident as a whole."""
     words: int
-    """.. of so many words .."""
+    """Words of the output."""
     packed: bool
-    """.. compressed or word by word .."""
+    """Whether the output is compressed."""
     why: str
-    """.. and why not on chip; empty if it is."""
+    """Reason against keeping the output on chip; empty if on chip."""
     energy_pj: float
     cycles: float
     live: tuple[str, ...]
-    """Whose outputs are on chip while it runs."""
+    """Nodes with outputs on chip during this step."""
     live_words: float
     used_words: float
-    """With its tiles."""
+    """Live words plus the words of the layer's tiles."""
     kept: tuple[str, ...]
-    """Its own tensors that are on chip .."""
+    """Tensors of the layer on chip."""
     kept_words: Mapping[str, int] = attrs.field(factory=dict)
-    """.. the words of each that are there at a time .."""
+    """Words on chip at a time, by tensor of `kept`."""
     walks: Mapping[str, str] = attrs.field(factory=dict)
-    """.. and of those that slide by, the dimension of the outermost loop."""
+    """Dimension of the outermost loop, by sliding tensor of `kept`."""
     design: str = ""
-    """File of its design below the folder of the run, that of the first step with the same one; empty for operations."""
+    """Design file below the folder of the run; steps with the same design share the first step's file. Empty for
+    operations.
+    """
     genome: tuple[int, ...] = ()
     utilisation: float | None = None
     """Effectual computes over cycles and compute units."""
     limit: str = ""
-    """What limits its cycles."""
+    """Limit of the cycles."""
     by_level: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
     def home(self) -> str:
-        """Where its output lives, and what of it at a time if it slides by."""
+        """Level of the output, plus the live part if sliding."""
         return f"{self.place}, {self.slides}" if self.slides else self.place
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class FusedResult:
-    """`base` has the searches layer by layer; without `rows` some of them have no design yet."""
+    """A plan of a network. `base` has the searches layer by layer; `rows` is empty until all layers have a design."""
 
     base: NetworkResult
     home: str
     """The level on chip."""
     outside: str
     capacity: float = 0.0
-    """Words of it, the widest that the network has, in which all room is told."""
+    """Capacity of `home` in the network's widest words, the unit of all room."""
     rows: tuple[FusedLayer, ...] = ()
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
-    """pJ and cycles of the same layers with the best design of each and all tensors outside, operations counted alike."""
+    """pJ and cycles with the best design of each layer and all tensors off chip, with operations counted the same way.
+    """
     bound: float | None = None
-    """No plan of designs of the space has a lower value of the objective, .."""
+    """Lower bound on the objective over all plans of designs of the space."""
     score: float | None = None
-    """.. which is that of this plan."""
+    """Objective of this plan."""
     operations: str = "counted"
-    """What operations between layers cost, see `search_network`."""
+    """Cost of operations between layers, see `search_network`."""
     matched: bool = False
-    """Whether tensors are read in the packets in which they were written; otherwise formats change at no cost."""
+    """Whether tensors are read in the packets they were written in; otherwise formats change at no cost."""
     error: str = ""
 
     def __repr__(self) -> str:
@@ -110,7 +115,7 @@ class FusedResult:
 
     @property
     def costs(self) -> dict[str, float]:
-        """By name, those of the whole network."""
+        """Costs of the whole network by name."""
         return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.base.chip).floats()
 
     @property
@@ -128,24 +133,24 @@ class FusedResult:
 
     @property
     def gain(self) -> float:
-        """EDP layer by layer over that of the plan."""
+        """EDP layer by layer over the EDP of the plan."""
         return math.prod(self.layer_by_layer) / self.edp
 
     @property
     def stays(self) -> tuple[int, int]:
-        """Tensors between layers that stay on chip, of how many."""
+        """Number of tensors between layers on chip, and number of all tensors between layers."""
         taken = {name for row in self.rows for name in row.inputs}
         between = [row for row in self.rows if row.layer in taken]
         return sum(row.place == self.home for row in between), len(between)
 
     @property
     def peak(self) -> FusedLayer:
-        """The step at which most is on chip."""
+        """The step with the most words on chip."""
         return max(self.rows, key=lambda row: row.used_words)
 
     @property
     def utilisation(self) -> float | None:
-        """Of the whole network, by sums."""
+        """Utilisation of the whole network, weighted by cycles."""
         busy = [row for row in self.rows if row.utilisation is not None]
         return math.fsum((row.utilisation or 0.0) * row.cycles for row in busy) / self.cycles if busy else None
 
@@ -213,8 +218,9 @@ class FusedResult:
         return "\n".join(lines)
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
-        """The files of the searches (`NetworkResult.write`), with the plan in `network.json`, and a row per step in
-        `fused.csv` and `fused.md`."""
+        """Writes the files of the searches (`NetworkResult.write`), the plan in `network.json`, and a row per step in
+        `fused.csv` and `fused.md`.
+        """
         written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written

@@ -1,4 +1,4 @@
-"""The steps that a plan is joined from: nodes, and layers that take turns, with what they cost by where tensors live."""
+"""Steps for the join of a plan: nodes, and interleaved layers, with costs by the places of their tensors."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from .packets import PLAIN, Packet, TensorPlace, bare, encoded, followed, with_c
 from .slides import Outermost, made
 
 MOST_TARGETS = 4
-"""Packets of a tensor that a conversion may write: those of the consumers' best designs."""
+"""Largest number of packet layouts of a tensor a conversion may write: the layouts of the consumers' best designs."""
 
 
 @attrs.frozen(slots=False)
 class FusedTables(LayerTables):
-    """The tables of a plan by where tensors live, layer by layer and for layers that take turns."""
+    """Tables of a plan by the places of tensors, for single layers and for interleaved layers."""
 
     fitting: Fitting = attrs.field(factory=dict, init=False)
-    """What joins of these tables share."""
+    """Cache shared by joins of these tables."""
     _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
-    """By node and genome, `_written`."""
+    """Results of `_written` by node and genome."""
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
-    """Tables of nodes by what they depend on."""
+    """Tables of nodes by their inputs."""
 
     # -- steps
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The graph with a table for each place of its tensors."""
+        """The graph as steps, with a table for each place of the tensors."""
         found = []
         for one in self.fused.graph:
             step = self._step(one, {key: self._kept(one, key) for key in self.fused.keys(one)})
@@ -47,7 +47,7 @@ class FusedTables(LayerTables):
         return found
 
     def _rewritten(self, one: GraphNode, step: Step) -> Step:
-        """With conversions of the output, if the hardware has a unit for them."""
+        """The step with conversions of the output, if the hardware has a converter."""
         fused = self.fused
         converter = fused.problem.hardware.converter
         if converter is None or not fused.matched or not self.targets[one.name]:
@@ -63,8 +63,9 @@ class FusedTables(LayerTables):
 
     @cached_property
     def targets(self) -> dict[str, dict[Packet, float]]:
-        """By node, the packets in which layers may want to read its output, with their words and metadata: word by word,
-        and those of the best designs."""
+        """By node, packet layouts the consumers may want to read, with words and metadata: uncompressed, and the
+        layouts of the best designs.
+        """
         found: dict[str, dict[Packet, float]] = {}
         for one in self.fused.graph:
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
@@ -92,7 +93,7 @@ class FusedTables(LayerTables):
 
     @cached_property
     def _alike(self) -> dict[str, Any]:
-        """By node, what `_written` and its tables depend on."""
+        """By node, the inputs of `_written` and of the node's tables."""
         fused, found = self.fused, dict[str, Any]()
         for one in fused.graph:
             makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
@@ -118,8 +119,9 @@ class FusedTables(LayerTables):
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
-        """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
-        hardware, if that has one and no level encodes it on its way out."""
+        """A design of a layer plus the cost of encoding its output in packets, `own` or the design's. The hardware's
+        converter encodes, if present, unless a level encodes the output on the way out.
+        """
         converter = self.fused.problem.hardware.converter
         if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
@@ -127,8 +129,9 @@ class FusedTables(LayerTables):
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
-        """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
-        nobody can write or read them: operations work word by word, ranks that are split or merged have no packets."""
+        """Packets of a design's inputs from other nodes, and of its output, as read and written by the design. None for
+        packets without a producer or consumer: operations work word by word, and ranks split or merged have no packets.
+        """
         point, _ = bare(point)
         key = self._alike[one.name], point.design
         if key not in self._read:
@@ -159,17 +162,17 @@ class FusedTables(LayerTables):
         return tuple(given), mine[tensors[output]] if fused.takers[one.name] else PLAIN
 
     def passed(self, one: GraphNode, key: Key) -> TablePoint:
-        """What an operation costs."""
+        """Cost of an operation."""
         moves = self._moves(one, key)
         return TablePoint(*passed(*moves)) if moves else TablePoint(0.0, 0.0)
 
     def spent(self, one: GraphNode, key: Key) -> dict[int, tuple[float, float]]:
-        """The same by level: pJ, and the cycles for which it is busy."""
+        """Cost of an operation by level: pJ, and busy cycles."""
         moves = self._moves(one, key)
         return by_level(*moves) if moves else {}
 
     def _moves(self, one: GraphNode, key: Key) -> Any:
-        """What an operation reads and writes where, as `passed` takes it; None if it costs nothing."""
+        """Reads and writes of an operation, as arguments of `passed`; None if free."""
         fused = self.fused
         free = fused.operations == "free"
         if not one.words or not isinstance(one.node.piece, Operation) or (free and one.node.piece.moves):
@@ -183,7 +186,7 @@ class FusedTables(LayerTables):
         return one.node.piece, moved, (0 if at_hand else one.words, home, own)
 
     def _where(self, one: GraphNode, key: Key) -> dict[str, int]:
-        """The levels of the inputs of a node."""
+        """Levels of the inputs of a node."""
         given = iter(key[0])
         return {name: 0 if name == INPUT else self.fused.levels[next(given)] for name in one.inputs}
 
@@ -193,7 +196,9 @@ class FusedTables(LayerTables):
         return words, level, self.fused.made_in[name].chip
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
-        """Points of a layer with a pass before it that rewrites inputs of another width, whose copies have room beside them."""
+        """Points of a layer with a pass in front to rewrite inputs of another word width; the copies take additional
+        room.
+        """
         fused, own = self.fused, self.fused.made_in[one.name].chip
         unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
         if not unfit:
@@ -204,7 +209,7 @@ class FusedTables(LayerTables):
 
     @cached_property
     def groups(self) -> list[Step]:
-        """Layers that run interleaved, as steps of their own."""
+        """Interleaved layers, as separate steps."""
         nodes = [self._member(one) for one in self.fused.graph]
         fused, converter = self.fused, self.fused.problem.hardware.converter
 
@@ -239,7 +244,9 @@ class FusedTables(LayerTables):
         )  # fmt: skip
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
-        """Words and metadata of the output of a node, or of an input of so many words, by the packets of its designs."""
+        """Words plus metadata of the output of a node, or of an input of `words` words, by the packets of the node's
+        designs.
+        """
         found, loops = {PLAIN: float(words)}, one.node.loops
         if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
             return found
@@ -252,7 +259,7 @@ class FusedTables(LayerTables):
         return found
 
     def _by_turns(self, one: GraphNode, keys: Sequence[Key]) -> tuple[Mapping[str, int], Any]:
-        """The sizes of a node by what its turns walk along, and its points by places and turns."""
+        """Sizes of a node by dimensions of its turns, and the node's points by places and turns."""
         tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
         if one.node.loops is None:  # an operation takes turns of any size, along any rank
             walks = {walk.dim: walk.size for walk in made(one.node) if walk.dim}
@@ -276,7 +283,9 @@ class FusedTables(LayerTables):
 
     @cached_property
     def bound(self) -> JoinedPlan | None:
-        """No plan of designs of the space has less: the join of the layers' bounds, without room; None: some have none."""
+        """Lower bound over all plans of designs of the space: the join of the layers' bounds, without room. None if a
+        layer has no bound.
+        """
         fused, found = self.fused, dict[str, dict[Kept, list[TablePoint]]]()
         for content, sets in fused.wanted.items():
             pairs: dict[Kept, list[TablePoint]] = {}

@@ -1,4 +1,4 @@
-"""From what searches of a network have found to its plan, and what it tells of every step."""
+"""Builds the plan of a network from search outcomes, and the description of every step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .plan import Plan
 
 
 def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = True) -> NetworkResult | FusedResult:
-    """The result of the outcomes that there are, and its files in the folder of the run."""
+    """The result of the outcomes so far; with `write`, also writes the files into the folder of the run."""
     if isinstance(whole, Plan):
         found = whole.result(outcomes)
         if write:
@@ -42,7 +42,7 @@ def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = Tru
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
-    """The result of the outcomes that there are: of the searches, and once all have a design, of the join."""
+    """The result of the outcomes so far: of the searches alone, and of the join once all layers have a design."""
     base = fused.plan.result([one for one in outcomes if one.cell.folder in {c.folder for c in fused.plan.cells}])
     by_folder = {outcome.cell.folder: outcome for outcome in outcomes}
     nothing = FusedResult(base=base, home=fused.places[1], outside=fused.places[0])
@@ -112,7 +112,7 @@ class _Told:
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
-        """The encoding or conversion of a layer's output, or the conversion of its inputs, as a step of its own."""
+        """The encoding or conversion of a layer's output, or the conversion of its inputs, as a separate step."""
         kind, used = "encoding" if made.step == "encoded" else "conversion", row.used_words
         if made.step == "converted" and not row.slides:
             share = self.fused.shares[row.layer] * (row.place == self.fused.places[1])
@@ -127,12 +127,12 @@ class _Told:
         )  # fmt: skip
 
     def _taken(self, one: GraphNode) -> list[tuple[str, str]]:
-        """The tensors of a layer, and the nodes that make them."""
+        """Tensors of a layer, each with its producing node."""
         made = [(t.name, one.name) for t in one.node.loops.tensors if t.output] if one.node.loops else []
         return [*zip(one.operands, one.inputs, strict=False), *made]
 
     def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
-        """What a node costs layer by layer: its best design for itself, with all tensors outside."""
+        """Cost of a node layer by layer: the best design of its own, with all tensors off chip."""
         key = self.fused.keys(one)[0]
         if one.node.name in own:
             best = own[one.node.name].energy_pj, own[one.node.name].cycles
@@ -143,7 +143,7 @@ class _Told:
         return self.tables.passed(one, key)
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:
-        """Why the output of a node is not on chip; empty if it is."""
+        """Reason against keeping the output of a node on chip; empty if on chip."""
         fused = self.fused
         if place.level == fused.places[1]:
             return ""
@@ -158,7 +158,7 @@ class _Told:
 
     @cached_property
     def _on_chip(self) -> dict[str, float]:
-        """By node, what the network would cost at least with its output on chip."""
+        """By node, the least cost of the network with the node's output on chip."""
         fused, tables, inside = self.fused, self.tables, self.fused.places[1]
         how: Any = fused.capacity, lambda place: place.level == inside, tables.groups, tables.fitting
         found = plans_with(tables.steps, *how)
@@ -167,7 +167,7 @@ class _Told:
         return {name: min(next(values) for _ in plans) for name, plans in found.items()}
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
-        """Utilisation of the compute units, what limits a layer, and its breakdown."""
+        """Utilisation of the compute units, limit of the cycles, and breakdown of a layer."""
         key = one.node.content, kept, chosen.point.design
         if key not in self._limited:
             best = self._best(one, kept, chosen)
@@ -178,7 +178,7 @@ class _Told:
         return self._limited[key]
 
     def _moves(self, one: GraphNode, key: Key, chosen: Chosen) -> dict[str, Any]:
-        """The bandwidth that limits an operation, and its breakdown."""
+        """The limiting bandwidth of an operation, and its breakdown."""
         problem, spent = self.fused.problem, self.tables.spent(one, key)
         names = [level.name for level in problem.levels]
         slowest = max(spent, key=lambda s: spent[s][1], default=0)
@@ -192,14 +192,14 @@ class _Told:
         return {"limit": found.limit.removeprefix("the "), "by_level": found.to_dict()}
 
     def _best(self, one: GraphNode, kept: Kept, chosen: Chosen) -> Best:
-        """The design of a layer in the plan, with its tensors where they live."""
+        """The design of a layer in the plan, with tensors at their places in the plan."""
         costs = {"energy_pj": chosen.point.energy_pj, "cycles": chosen.point.cycles}
         genome = np.array(chosen.point.design)
         return Best(self.fused.variant(one.node.content, kept), genome, costs, self.fused.value(*costs.values()))
 
 
 def write_designs(fused: FusedPlan, result: FusedResult) -> list[Path]:
-    """Writes the designs of a plan to the folder `plan`, a file for each different one, as `FusedLayer.design` says."""
+    """Writes the designs of a plan to the folder `plan`, a file per distinct design, named by `FusedLayer.design`."""
     texts: dict[Path, str] = {}
     for row in result.rows:
         path = fused.plan.folder / row.design

@@ -1,4 +1,4 @@
-"""The graph of a network as its plan needs it: which tensors layers hand over, and what operations between them move."""
+"""The graph of a network for its plan: tensors handed over between layers, and the traffic of operations in between."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..problem.network import INPUT, Node
 
 @attrs.frozen
 class GraphNode:
-    """A layer or an operation; of one that is repeated, each time is a node."""
+    """A layer or an operation; each repetition is a node."""
 
     name: str
     node: Node
     inputs: tuple[str, ...]
     """Names of graph nodes, or "input"."""
     operands: tuple[str, ...]
-    """Of a layer, the tensor that each input is; empty for operations, and where nobody knows."""
+    """Tensor name of each input of a layer; empty for operations, and if unknown."""
     words: int
-    """Of its output: no padding and no holes; 0 where the network has no shapes."""
+    """Words of the output, without padding and holes; 0 for a network without shapes."""
     live: int
-    """Those of them that need room at once."""
+    """Output words in need of room at once."""
 
 
 def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
-    """The nodes of a network in its order."""
+    """The nodes of a network in order."""
     found: list[GraphNode] = []
     last: dict[str, str] = {}
     words: dict[str, int] = {}
@@ -50,8 +50,9 @@ def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
 
 
 def handed_on(nodes: Sequence[Node], registry: Registry) -> tuple[Node, ...]:
-    """The nodes of a network with the density of every output that of what layers read of it: after the activation. Of
-    several, the largest; of what only operations take, its own."""
+    """Nodes with the density of each output set to the density read by consuming layers: after the activation. Of
+    several densities, the largest; an output without consuming layers keeps its own.
+    """
     found = []
     for node in nodes:
         takers = [other for other in nodes if node.name in other.inputs or (other is node and node.repeat > 1)]
@@ -83,8 +84,9 @@ def _operands(node: Node) -> tuple[str, ...]:
 
 
 def _words(node: Node, batch: int, given: Sequence[int]) -> tuple[int, int]:
-    """Words of its output, and those that live at once; `given` are those of its inputs, which a node that moves none of them
-    hands on, copies left out."""
+    """Words of the output, and the live words among them. `given` are the words of the inputs; a node without moves
+    hands these on, copies left out.
+    """
     if not node.shape:
         return 0, 0
     if node.loops is not None:
@@ -100,7 +102,7 @@ def _words(node: Node, batch: int, given: Sequence[int]) -> tuple[int, int]:
 
 
 def consumers(graph: Sequence[GraphNode]) -> dict[str, list[GraphNode]]:
-    """By node, those that take its output."""
+    """Consumers of each node's output."""
     found: dict[str, list[GraphNode]] = {one.name: [] for one in graph}
     for one in graph:
         for name in dict.fromkeys(one.inputs):
@@ -110,7 +112,7 @@ def consumers(graph: Sequence[GraphNode]) -> dict[str, list[GraphNode]]:
 
 
 def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: float) -> str:
-    """Why the output of a node can not live in a level on chip, which holds so many of its words; empty: it can."""
+    """Reason against the output of a node living in a level on chip with `capacity` words; empty if possible."""
     if not takers:
         return "the network's output"
     if not one.words:
@@ -124,20 +126,20 @@ def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: flo
 
 
 Words = tuple[float, int, Chip]
-"""So many words, the level in which they live, and the hardware with words of their width."""
+"""Number of words, their level, and a chip with the words' width."""
 
 
 def passed(operation: Operation, words: Sequence[Words], output: Words) -> tuple[float, float]:
-    """pJ and cycles of an operation that reads its inputs and writes its output where they live.
+    """pJ and cycles of an operation, from reading the inputs and writing the output at their levels.
 
-    An operation that only puts words behind each other moves those alone that do not live where its output does, or have
-    another width: words that no input has, such as the keys that a decoder keeps, live in the outermost level.
+    A pure concatenation moves only words at another level than the output, or of another width. Output words without a
+    source in the inputs, such as the keys kept by a decoder, live in the outermost level.
     """
     return _sum(by_level(operation, words, output))
 
 
 def by_level(operation: Operation, words: Sequence[Words], output: Words) -> dict[int, tuple[float, float]]:
-    """The same by level: pJ, and the cycles for which it is busy."""
+    """Cost of an operation by level: pJ, and busy cycles."""
     size, home, chip = output
     if not operation.moves:
         kept = max(0, size - sum(count for count, _, _ in words)), 0, chip
@@ -148,12 +150,12 @@ def by_level(operation: Operation, words: Sequence[Words], output: Words) -> dic
 
 
 def unlike(words: Sequence[Words], chip: Chip) -> list[Words]:
-    """Those that are of another width where they live."""
+    """Entries with words of another width at their level."""
     return [one for one in words if one[0] and one[2].word_bits[one[1]] != chip.word_bits[one[1]]]
 
 
 def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
-    """pJ and cycles of rewriting words where they live, in another width."""
+    """pJ and cycles of rewriting words at their level, in another width."""
     reads = [(*one, "read") for one in words]
     return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in words)]))
 
@@ -161,14 +163,13 @@ def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
 def converted(
     converter: Converter, read: float, written: float, words: float, level: int, chip: Chip
 ) -> tuple[float, float]:
-    """pJ and cycles of a pass that rewrites a tensor of so many `words` where it lives: `read` and `written` are words with
-    their metadata."""
+    """pJ and cycles of converting a tensor of `words` words at its level: `read` and `written` are words plus metadata."""
     energy, cycles = _sum(_moved([(read, level, chip, "read"), (written, level, chip, "write")]))
     return energy + converter.pj * words, max(cycles, math.ceil(words / converter.words_per_cycle))
 
 
 def _moved(moves: Sequence[tuple[float, int, Chip, str]]) -> dict[int, tuple[float, float]]:
-    """pJ and busy cycles by level of words that are read or written."""
+    """pJ and busy cycles by level of words read or written."""
     energy, busy = dict[int, float](), dict[tuple[int, str], float]()
     for count, level, chip, action in moves:
         energy[level] = energy.get(level, 0.0) + count * float(chip.energy_pj[action][level])
@@ -179,6 +180,6 @@ def _moved(moves: Sequence[tuple[float, int, Chip, str]]) -> dict[int, tuple[flo
 
 
 def _sum(spent: Mapping[int, tuple[float, float]]) -> tuple[float, float]:
-    """pJ of all levels, and the cycles of the slowest."""
+    """pJ of all levels, and the cycles of the slowest level."""
     cycles = max((cycles for _, cycles in spent.values()), default=0.0)
     return sum(pj for pj, _ in spent.values()), math.ceil(cycles * (1.0 - 1e-12))

@@ -1,7 +1,7 @@
-"""Layers that run interleaved: chains of them, between which tensors slide by, as steps of a join.
+"""Interleaved layers: chains of layers with sliding tensors in between, as steps of a join.
 
-All layers of a chain have their tiles on chip all the time, beside what lives of the tensors between them, so that each
-moves what it does alone with these tensors on chip, and energies and cycles add.
+All layers of a chain keep their tiles on chip all the time, beside the live parts of the tensors in between. Each layer
+therefore has the traffic of a layer alone with these tensors on chip, and energies and cycles add.
 """
 
 from __future__ import annotations
@@ -20,49 +20,51 @@ from .slides import Outermost, Slide
 from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
-"""Layers of a chain."""
+"""Largest number of layers in a chain."""
 Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
-"""The outermost loop of a layer, and the packets of the tensors that slide by into and out of it; None: the last layer's."""
+"""Outermost loop of a layer, and packets of the sliding tensors into and out of it; None: the last layer's."""
 Convert = Callable[[str, float, float], tuple[float, float]]
-"""pJ and cycles of rewriting the output of a node on chip: its name, what is read, and what is written."""
+"""pJ and cycles of converting the output of a node on chip, from the node's name, words read, and words written."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Member:
-    """A node of the graph as chains need it."""
+    """A node of the graph, with the data for chains."""
 
     name: str
     inputs: tuple[str, ...]
-    """Nodes whose outputs it takes."""
+    """Nodes producing the inputs."""
     stuck: frozenset[str] = frozenset()
-    """Those of them, and itself, whose outputs cannot live on chip as a whole."""
+    """Names among the inputs and the node itself with outputs too large or otherwise unfit to stay on chip as a whole.
+    """
     slides: tuple[Slide, ...] = ()
-    """Along which ranks its output may slide by, into the next node."""
+    """Ranks for the output to slide along, into the next node."""
     words: int = 0
-    """Of its output."""
+    """Words of the output."""
     share: float = 1.0
-    """Room of such a word."""
+    """Room of a word of the output."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     tables: Mapping[tuple[Inputs, TensorPlace], Mapping[Outermost, Sequence[TablePoint]]] = attrs.field(factory=dict)
-    """By places of the inputs and of the output, and by the outermost loop of the design."""
+    """Points by places of the inputs and of the output, then by the outermost loop of the design."""
     written: Mapping[Packet, float] = attrs.field(factory=dict)
-    """Words and metadata of its output in packets that designs write .."""
+    """Words plus metadata of the output, by the packets written by designs."""
     read: Mapping[Packet, float] = attrs.field(factory=dict)
-    """.. and of the input that slides by in those that they read."""
+    """Words plus metadata of the sliding input, by the packets read by designs."""
     alike: Any = None
-    """Equal for nodes with equal tables."""
+    """Key, equal for nodes with equal tables."""
 
     def role(self, sliding: str, home: TensorPlace, slides: bool) -> tuple[Any, ...]:
-        """What its points depend on in a chain: which input slides by, which tensors may not stay, and whether its output
-        slides by."""
+        """Key for the node's points in a chain: the sliding input, the tensors barred from staying, and whether the
+        output slides.
+        """
         stays = tuple(name in self.stuck for name in (*self.inputs, self.name))
         return self.alike, self.inputs.index(sliding) if sliding else -1, stays, slides and self.slides
 
 
 @attrs.frozen
 class _Row:
-    """Points of the layers of a chain, and the places of their outputs; that of the last one is None if it slides by."""
+    """Points of the layers of a chain, and the places of their outputs; None for the last output if sliding."""
 
     energy_pj: float
     cycles: float
@@ -83,7 +85,7 @@ class _Row:
 
 @attrs.frozen
 class _Slid:
-    """What lives of a tensor between two layers, and what it costs to rewrite it for the second one."""
+    """Live part of a tensor between two layers, and the cost of converting the tensor for the second layer."""
 
     place: TensorPlace
     energy_pj: float = 0.0
@@ -92,11 +94,11 @@ class _Slid:
 
 
 Chains = dict[tuple[Inputs, TensorPlace | None], dict[Turn, list[_Row]]]
-"""By places of the inputs and of the last output (None: it slides by), and by the turn of the last layer."""
+"""Rows by places of the inputs and of the last output (None: sliding), then by the turn of the last layer."""
 
 
 def interleaved(nodes: Sequence[Member], home: str, capacity: float, convert: Convert | None = None) -> Iterator[Step]:
-    """The chains of nodes that follow each other, as far as they fit into `capacity` words of the level `home`."""
+    """Chains of consecutive nodes with a total room of at most `capacity` words of the level `home`."""
     known: dict[Any, Chains] = {}
     for first, one in enumerate(nodes):
         if not one.slides:
@@ -125,7 +127,7 @@ def interleaved(nodes: Sequence[Member], home: str, capacity: float, convert: Co
 def _roles(
     one: Member, sliding: str, home: TensorPlace, slides: bool
 ) -> dict[tuple[Inputs, TensorPlace | None], dict[Turn, list[TablePoint]]]:
-    """The points of a node in a chain, by places of its inputs but for the one that slides by, and of its output."""
+    """Points of a node in a chain, by places of the inputs except the sliding input, and of the output."""
     found: dict[Any, dict[Turn, list[TablePoint]]] = {}
     for (inputs, place), by_loop in one.tables.items():
         others = [(name, at) for name, at in zip(one.inputs, inputs, strict=True) if name != sliding]
@@ -149,7 +151,7 @@ def _extended(
     known: dict[Any, Chains], history: tuple[Any, ...], before: Member, after: Member, home: TensorPlace, capacity: float,
     convert: Convert | None, slides: bool,
 ) -> Chains:  # fmt: skip
-    """Chains with one more layer."""
+    """Chains extended by a layer."""
     name = (*history, after.role(before.name, home, slides))
     if name in known:
         return known[name]
@@ -173,8 +175,9 @@ def _sums(
     by_loop: Mapping[Turn, Sequence[_Row]], by_next: Mapping[Turn, Sequence[TablePoint]],
     live: Mapping[Any, _Slid | None], place: TensorPlace | None, capacity: float,
 ) -> dict[Turn, list[_Row]]:  # fmt: skip
-    """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping. By the
-    turn of the point if that one's output slides by (`place` is None)."""
+    """Rows extended by a layer: all compatible pairs of a row and a point that fit, thinned. By the turn of the point
+    if its output slides (`place` is None).
+    """
     by_loop = {loop: some for loop, some in by_loop.items() if any(live[loop, following] for following in by_next)}
     rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
     points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
@@ -206,7 +209,7 @@ def _sums(
 
 
 def _merged(some: Sequence[Mapping[Turn, list[_Row]]]) -> dict[Turn, list[_Row]]:
-    """Tables of the same places as one."""
+    """Tables of the same places merged."""
     found: dict[Turn, list[_Row]] = {}
     for by_loop in some:
         for loop, rows in by_loop.items():
@@ -218,8 +221,9 @@ def _merged(some: Sequence[Mapping[Turn, list[_Row]]]) -> dict[Turn, list[_Row]]
 def _slid(
     before: Member, turn: Turn, after: Member, following: Turn, home: TensorPlace, convert: Convert | None
 ) -> _Slid | None:
-    """What lives of the tensor between two layers with these turns, as the second one reads it; None: they cannot run
-    interleaved."""
+    """Live part of the tensor between two layers with these turns, in the second layer's packets; None if the layers
+    cannot be interleaved.
+    """
     assert turn is not None and following is not None
     (loop, _, made_in), (then, taken_in, _) = turn, following
     converts, best = made_in != taken_in, None

@@ -1,8 +1,8 @@
-"""The exact join of a network: where every tensor between layers lives, and which design each layer has, together.
+"""Exact join of a network: places of all tensors between layers and designs of all layers, chosen together.
 
-Steps run one after the other on the whole chip, so that energies and cycles add. A state is what is live and where; of
-the sums that reach a state only the vertices of their lower-left convex hull are kept: energy * cycles and every other
-quasi-concave cost has its least value there, and vertices of a sum of sets are sums of vertices.
+Steps run one after the other on the whole chip, so energies and cycles add. A state is the set of live tensors with
+their places. Of the sums for a state only the vertices of their lower-left convex hull are kept: energy * cycles and
+every other quasi-concave cost has its least value there, and vertices of a sum of sets are sums of vertices.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import attrs
 from ..searching.hull import Corner, hull
 
 Place = Hashable
-"""Where a tensor lives and how it is written there, whatever the caller calls it."""
+"""Place and packets of a tensor, any hashable value of the caller."""
 MOST_BRANCHES = 4
-"""Branches of a block of which all orders are tried; those of more run in the order given."""
+"""Largest number of branches of a block for trying all orders; more branches run in the original order."""
 
 
 @attrs.frozen
 class TablePoint:
-    """A design of a step: what it costs, and the words of room that it needs beside the tensors that live there."""
+    """A design of a step: energy, cycles and buffer words, excluding tensors kept on chip."""
 
     energy_pj: float
     cycles: float
@@ -33,7 +33,7 @@ class TablePoint:
 
 @attrs.frozen
 class Together:
-    """The steps that are interleaved in a point, whose room is that of all of them and of what slides by in between."""
+    """The interleaved steps of a point; the point's room covers all steps and the sliding tensors in between."""
 
     parts: tuple[tuple[str, Place, TablePoint], ...]
     """Step, place of its output, and its point."""
@@ -41,22 +41,22 @@ class Together:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Step:
-    """One node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
+    """A node of the graph: `tables` has points by the places of the inputs and of the output, (inputs, output)."""
 
     name: str
     inputs: tuple[str, ...]
-    """Steps whose outputs it takes."""
+    """Steps producing the inputs."""
     tables: Mapping[tuple[tuple[Place, ...], Place], Sequence[TablePoint]]
     words: Mapping[Place, float]
-    """Room that its output takes by place; none where it is not named."""
+    """Room of the output by place; 0 for other places."""
     in_place: bool = False
-    """Whether the output may take the place of inputs that nobody needs afterwards."""
+    """Whether the output may reuse the room of inputs without later use."""
     parts: tuple[str, ...] = ()
-    """The steps, one after the other, in whose place this one runs them interleaved; its points have `Together` as designs."""
+    """Consecutive steps replaced by this step, run interleaved; the points have `Together` as designs."""
 
     @cached_property
     def by_inputs(self) -> dict[tuple[Place, ...], list[tuple[Place, Sequence[TablePoint]]]]:
-        """By places of the inputs, the tables by place of the output."""
+        """Places of the output with their points, by places of the inputs."""
         found: dict[Any, list[tuple[Place, Sequence[TablePoint]]]] = {}
         for (inputs, place), points in self.tables.items():
             found.setdefault(inputs, []).append((place, points))
@@ -65,28 +65,28 @@ class Step:
 
 @attrs.frozen
 class Chosen:
-    """What a plan has of a step, in the order in which steps run."""
+    """A step of a plan, in the order of execution."""
 
     step: str
     place: Place
-    """Of its output."""
+    """Place of the output."""
     point: TablePoint
     live: tuple[tuple[str, Place], ...]
-    """The tensors that are live while it runs, its inputs and its output among them .."""
+    """Live tensors during the step, including its inputs and its output."""
     live_words: float
-    """.. and their room."""
+    """Room of the live tensors."""
     beside: float = 0.0
-    """Room of the steps that are interleaved with it, and of what slides by between them."""
+    """Room of the other interleaved steps, and of the sliding tensors in between."""
 
     @property
     def used(self) -> float:
-        """Words in use while it runs: tensors that live and its tiles."""
+        """Words in use during the step: live tensors and tiles."""
         return self.live_words + self.point.room + self.beside
 
 
 @attrs.frozen
 class JoinedPlan:
-    """The best plan, and its sums."""
+    """The best plan, with its sums."""
 
     energy_pj: float
     cycles: float
@@ -94,7 +94,7 @@ class JoinedPlan:
 
     @property
     def places(self) -> dict[str, Place]:
-        """Of the outputs, by step."""
+        """Places of the outputs, by step."""
         return {chosen.step: chosen.place for chosen in self.steps}
 
 
@@ -104,11 +104,15 @@ def edp(energy_pj: float, cycles: float) -> float:
 
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
-"""Energy and cycles of some steps, and these as what a `Chosen` of the last one has, and those before."""
+"""Energy and cycles of some steps, and the chain of steps: fields of a `Chosen` for the last, and a link to the steps
+before.
+"""
 Labels = dict[Live, list[Label]]
-"""By state, the hull of what led there."""
+"""Labels by state, the hull of all ways to the state."""
 Fitting = dict[tuple[int, float], tuple[Any, Any]]
-"""By points (which are kept, so that no others have their number) and words in use beside them: the hull of those that fit."""
+"""Hull of the fitting points, by identity of the points (kept alive, so identities stay unique) and words in use
+besides.
+"""
 T = TypeVar("T")
 
 
@@ -116,12 +120,12 @@ def joined(
     steps: Sequence[Step], capacity: float, value: Callable[[float, float], float] = edp, reorder: bool = True,
     groups: Sequence[Step] = (), known: Fitting | None = None,
 ) -> JoinedPlan | None:  # fmt: skip
-    """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
+    """The plan of least `value` (of pJ and cycles), exact for these tables; None if no plan fits into `capacity` words.
 
-    `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
-    they are few. `groups` are steps with `parts`, which stand for these where they follow each other; of one that begins
-    before a block or goes on behind it, the branches of the block are in the order given. `value` has to be
-    quasi-concave, and to grow with both. `known` has what several joins of the same points share.
+    `steps` are in an executable order. Parallel branches between a fork and a join are tried in all orders, if few.
+    `groups` are steps with `parts`, as replacements for consecutive parts; for a group across the border of a block,
+    the branches of the block keep the original order. `value` has to be quasi-concave, and to grow with both arguments.
+    `known` is a cache shared by joins of the same points.
     """
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
@@ -148,7 +152,7 @@ def joined(
 def _reordered(
     steps: Sequence[Step], block: Sequence[int], parts: Sequence[Sequence[int]], labels: Labels, *how: Any
 ) -> Labels:
-    """What the labels become with the `parts` of a block in all orders, where there are several."""
+    """The labels after a block with its `parts` in all orders; empty for a single part."""
     after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
     done: dict[frozenset[int], Labels] = {frozenset(): labels}
     # what so many make of the labels, whatever their order was
@@ -168,7 +172,7 @@ def _reordered(
 
 
 def _parts(chosen: Chosen) -> list[Chosen]:
-    """The steps that a chosen one stands for: itself, or its parts."""
+    """The steps behind a chosen step: itself, or its interleaved parts."""
     made = chosen.point.design
     if not isinstance(made, Together):
         return [chosen]
@@ -184,8 +188,9 @@ def plans_with(
     steps: Sequence[Step], capacity: float, wanted: Callable[[Place], bool], groups: Sequence[Step] = (),
     known: Fitting | None = None,
 ) -> dict[str, list[tuple[float, float]]]:  # fmt: skip
-    """By step, the hull of energies and cycles of plans whose output of this step is where it is `wanted`, with the steps in
-    this order; none for steps of which no such plan fits. What is between the parts of a group is wanted."""
+    """By step, the hull of energies and cycles of plans with this step's output at a `wanted` place, with the steps in
+    this order; no entry for steps without a fitting plan. Outputs between the parts of a group count as wanted.
+    """
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
@@ -211,7 +216,7 @@ def plans_with(
 
 
 def matching(steps: Sequence[Step], groups: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """The same, with those tables whose tensors all who make and take them have where the tables say."""
+    """The same steps and groups, with only tables whose tensor places match tables of all producers and consumers."""
     takers = {one.name: [step.name for step in steps if one.name in step.inputs] for one in steps}
     every, count = [*steps, *groups], -1
     while count != (count := sum(len(step.tables) for step in every)):
@@ -247,8 +252,9 @@ def _by_last(groups: Sequence[Step]) -> dict[str, list[Step]]:
 def _turns(
     steps: Sequence[Step], at: Iterable[int], after: set[str], groups: Mapping[str, Sequence[Step]]
 ) -> Iterator[tuple[int, int, Step, set[str]]]:
-    """Steps, and groups of them, that end `at` steps, from and to where each goes, and the outputs that are needed then;
-    `after`: those that are at the end."""
+    """Steps and groups ending `at` given steps: begin, end, the step, and the outputs needed afterwards. `after`:
+    outputs needed at the end.
+    """
     names = tuple(step.name for step in steps)
     for index in at:
         last, end = steps[index], index + 1
@@ -263,8 +269,9 @@ def _run(
     steps: Sequence[Step], found: Sequence[Labels], at: Iterable[int], after: set[str],
     groups: Mapping[str, Sequence[Step]], words: Mapping[str, Mapping[Place, float]], capacity: float, known: Fitting,
 ) -> None:  # fmt: skip
-    """Adds to the labels before and after each step what those before it become with the steps `at` some places, and with
-    groups that end there; `after`: outputs that steps after all of them take."""
+    """Extends the labels by the steps `at` given places, and by groups ending there; `after`: outputs needed after all
+    of these steps.
+    """
     for begin, end, step, needed in _turns(steps, at, after, groups):
         for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
             here, pairs = (*state, (step.name, place)), sums(found[begin][state], fitting)
@@ -276,8 +283,9 @@ def _moves(
     step: Step, states: Iterable[Live], needed: set[str], words: Mapping[str, Mapping[Place, float]], capacity: float,
     known: Fitting,
 ) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:  # fmt: skip
-    """From states with this step to others: both, the place of its output, the hull of the points that fit, and the words
-    that live while it runs; `needed`: outputs that later steps take."""
+    """Transitions of a step from states to states: both states, the place of the output, the hull of the fitting
+    points, and the live words during the step. `needed`: outputs with later use.
+    """
     for state in states:
         live = dict(state)
         tables = step.by_inputs.get(tuple(live[name] for name in step.inputs), ())
@@ -299,19 +307,19 @@ def _moves(
 
 
 def _summed(a: Sequence[Corner[Any]], b: Sequence[Corner[Any]]) -> list[Label]:
-    """The hull of all sums of two hulls, without what they are of."""
+    """The hull of all sums of two hulls, without designs."""
     return [(one[0] + two[0], one[1] + two[1], None) for one, two in sums(a, b)]
 
 
 def _into(labels: Labels, state: Live, more: list[Label]) -> None:
-    """Adds labels to those of a state, and keeps their hull; of equal ones the first."""
+    """Adds labels to a state and keeps the hull; of equal labels the first."""
     labels[state] = hull([*labels.get(state, ()), *more])
 
 
 def sums(
     a: Sequence[tuple[float, float, Any]], b: Sequence[tuple[float, float, T]]
 ) -> Iterator[tuple[tuple[float, float, Any], tuple[float, float, T]]]:
-    """The pairs of two hulls that make the vertices of the hull of all their sums: edges in the order of their slopes."""
+    """Pairs of points of two hulls whose sums are the vertices of the hull of all sums: edges in order of slope."""
     i = j = 0
     yield a[0], b[0]
     while i < len(a) - 1 or j < len(b) - 1:
@@ -324,7 +332,7 @@ def sums(
 
 
 def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
-    """Runs of steps after each of which nothing but the output of its last one is needed."""
+    """Runs of steps; after each run only the output of its last step is needed."""
     last: dict[str, int] = {}
     for place, step in enumerate(steps):
         last |= dict.fromkeys(step.inputs, place)
@@ -339,8 +347,9 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
 
 
 def branches(steps: Sequence[Step], block: Sequence[int]) -> list[list[int]]:
-    """What is before the last step of a block, in parts that have nothing to do with each other but their source and may run
-    in any order; of many parts the order given."""
+    """Independent branches of a block before its last step, free to run in any order; a single branch in the original
+    order if there are too many.
+    """
     *inner, _ = block
     group = {index: index for index in inner}
     place = {steps[index].name: index for index in inner}

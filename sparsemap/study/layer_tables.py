@@ -1,4 +1,4 @@
-"""What designs of the layers of a network cost, by which of their tensors live on chip."""
+"""Costs of the designs of a network's layers, by the tensors on chip."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .packets import Packet, packets, uncompressed
 from .slides import Outermost, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
-"""By content and tensors that stay, what designs cost; their `design` is the genome."""
+"""Points of designs by content of the layer and tensors on chip; `design` of a point is the genome."""
 
 
 def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tuple[list[int], Evaluation]]:
-    """Rows in which the same tensors pass by the same levels, and what designs cost, with the details."""
+    """Groups genomes by layout (bypassed levels per tensor): rows of a group, and their evaluation with details."""
     designs = problem.space.decode(np.array(genomes, dtype=np.int64)) if genomes else Designs({})
     for rows, some in by_layout(designs):
         yield rows.tolist(), problem.evaluator.evaluate_designs(some, detail=True)
@@ -36,15 +36,16 @@ def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tupl
 
 @attrs.frozen(slots=False)
 class LayerTables:
-    """The tables of distinct layers, made of the outcomes of a plan's cells by folder."""
+    """Tables of distinct layers, from the outcomes of a plan's cells by folder."""
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
-        """By content, the designs that searches of a layer have kept, and those made of them: with tensors between layers
-        uncompressed, and with one loop outside that tensors can slide by."""
+        """By content, the designs kept by searches of a layer, and variants of these: with tensors between layers
+        uncompressed, and with an outermost loop for sliding tensors.
+        """
         found = {}
         for content, cells in self.fused.searched.items():
             some = list(self.fused.plan.given.get(cells[()].folder, ()))
@@ -61,7 +62,7 @@ class LayerTables:
 
     @cached_property
     def walks(self) -> dict[str, list[str]]:
-        """By content, the dimensions along which tensors may slide by."""
+        """By content, the dimensions tensors may slide along."""
         fused, found = self.fused, dict[str, list[str]]()
         for content, group in fused.layers.items():
             made = [slide.made for one in group for slide in fused.sliding.get(one.name, ())]
@@ -74,7 +75,7 @@ class LayerTables:
 
     @cached_property
     def edges(self) -> dict[str, list[int]]:
-        """By content, the tensors of a layer that another node makes or takes."""
+        """By content, the tensors of a layer shared with another node."""
         found = {}
         for content, group in self.fused.layers.items():
             base = self.fused.plan.problem(self.fused.searched[content][()])
@@ -89,7 +90,7 @@ class LayerTables:
 
     @cached_property
     def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:
-        """By content and genome, the packets of each tensor that is handed over; empty where formats change at no cost."""
+        """By content and genome, the packets of each shared tensor; empty if formats change at no cost."""
         found: dict[str, dict[Any, dict[int, Packet]]] = {}
         for content, genomes in self.genomes.items() if self.fused.matched else ():
             base, edges = self.fused.plan.problem(self.fused.searched[content][()]), self.edges[content]
@@ -108,8 +109,9 @@ class LayerTables:
         return found
 
     def _points(self, content: str, kept: Kept) -> list[TablePoint]:
-        """What the designs of a layer cost with some tensors on chip. What the others need there does not depend on these, and
-        these have the metadata there that all of a tensor has outside: details are asked for once."""
+        """Costs of the designs of a layer with tensors `kept` on chip. Details are evaluated only once: room of the
+        other tensors does not depend on `kept`, and kept tensors have the metadata of the whole tensor off chip.
+        """
         genomes, problem = self.genomes[content], self.fused.variant(content, kept)
         if not genomes:
             return []
@@ -130,13 +132,14 @@ class LayerTables:
 
     @cached_property
     def _own(self) -> dict[str, tuple[Array, Array]]:
-        """By content, `_told` of the designs with all tensors outside."""
+        """By content, `_told` of the designs with all tensors off chip."""
         fused = self.fused
         return {content: self._told(fused.variant(content, ()), some) for content, some in self.genomes.items()}
 
     def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
-        """(2, n) pJ and cycles, infinite of designs that are not valid; and (4, T, n) words and bits of metadata that tensors
-        take of the level on chip, and those of all of a tensor."""
+        """(2, n) pJ and cycles, infinite for invalid designs; and (4, T, n) data words and metadata bits of the tiles
+        of each tensor in the level on chip, then data words and metadata bits of the whole tensor.
+        """
         s, tensors = self.fused.home, len(problem.tensors)
         costs, need = np.full((2, len(genomes)), np.inf), np.zeros((4, tensors, len(genomes)))
         copies = problem.cost_model.copies(problem)
@@ -156,7 +159,7 @@ class LayerTables:
 
     @cached_property
     def sizes(self) -> dict[str, dict[Any, list[float]]]:
-        """By content and genome, the words of each tensor with its metadata, of all of it."""
+        """By content and genome, words of each whole tensor including metadata."""
         found = {}
         for content, genomes in self.genomes.items():
             _, need = self._own[content]
@@ -166,7 +169,7 @@ class LayerTables:
 
     @cached_property
     def recoded(self) -> dict[str, set[Any]]:
-        """By content, the genomes of designs with levels that hold the output uncompressed."""
+        """By content, the genomes of designs with the output uncompressed at some level."""
         found: dict[str, set[Any]] = {"": set()}
         for content, genomes in self.genomes.items():
             base = self.fused.plan.problem(self.fused.searched[content][()])

@@ -1,8 +1,8 @@
-"""What was found for the layers of a network, and the totals over all of them.
+"""Results of the layers of a network, and totals over all layers.
 
-Layers are evaluated one after the other, without fusion, and nothing stays on chip between them: the energy of a network
-is the sum of its layers' energies, its latency the sum of their cycles, and its EDP the product of the two sums, which is
-not the sum of the layers' EDPs.
+Layers are evaluated one after the other, without fusion, and nothing stays on chip in between. The energy of a network
+is the sum of the layers' energies, and the latency the sum of their cycles. The EDP is the product of both sums, not
+the sum of the layers' EDPs.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from .cells import NETWORK_FILES, placed
 
 @attrs.frozen(kw_only=True)
 class LayerResult:
-    """What was found for one layer of a network; numbers are None where there is no design."""
+    """Result of a layer of a network; numbers are None without a design."""
 
     layer: str
     type: str
     repeat: int
     searched: str
-    """The first layer that is equal to it, in whose folder its design is."""
+    """The first equal layer, with the design in its folder."""
     macs: int
-    """Of one repetition, as all numbers here."""
+    """Multiply-accumulates per repetition; all numbers here are per repetition."""
     sizes: str
-    """Of the dimensions, "k 64 c 3 ..."."""
+    """Sizes of the dimensions, "k 64 c 3 ..."."""
     densities: str
-    """Shares of nonzeros of the operands, "P 0.55 Q 0.5"; the expected ones of ranges."""
+    """Shares of nonzeros of the operands, "P 0.55 Q 0.5"; expected shares for ranges."""
     state: str
-    """"done", "kept" from an earlier run, "failed", or "waiting" if the run ended before its turn."""
+    """"done", "kept" from an earlier run, "failed", or "waiting" after an early end of the run."""
     edp: float | None = None
     energy_pj: float | None = None
     cycles: float | None = None
@@ -52,18 +52,18 @@ class LayerResult:
     evaluations: int | None = None
     valid_fraction: float | None = None
     bound_energy_pj: float | None = None
-    """No design of the layer needs less energy."""
+    """Lower bound on the energy of the layer over all designs."""
     bound_cycles: float | None = None
     limit: str | None = None
-    """What limits its cycles."""
+    """Limit of the cycles."""
     units_used: float | None = None
-    """Share of the compute units that have work."""
+    """Share of the compute units with work."""
     start: str = ""
-    """The layers whose designs its search started from, the nearest first; equal layers start from the same ones."""
+    """Layers with starting designs for the search, the nearest first; equal layers start from the same designs."""
     start_distance: float | None = None
-    """Of the nearest one."""
+    """Distance of the nearest starting design."""
     start_ratio: float | None = None
-    """Score of the best design that the search started from, over its best score."""
+    """Score of the best starting design, over the best score of the search."""
     error: str = ""
 
 
@@ -74,9 +74,9 @@ class NetworkResult:
     network: str
     hardware: str
     technology: str
-    """Where the energies and areas of the hardware come from."""
+    """Technology behind the energies and areas of the hardware."""
     space: str
-    """The space of designs of every layer, of which `bound` speaks."""
+    """Design space of every layer, the scope of `bound`."""
     searcher: str
     budget: int
     """Designs per distinct layer."""
@@ -85,17 +85,17 @@ class NetworkResult:
     chip: Chip
     layers: tuple[LayerResult, ...]
     fused: Mapping[str, Any] = attrs.field(factory=dict)
-    """The plan with tensors on chip, as plain data, where there is one."""
+    """The plan with tensors on chip, as plain data, if any."""
     lacks: tuple[str, ...] = ()
-    """What no layer has and no total counts."""
+    """Parts missing from all layers and totals."""
     between: tuple[int, float, float] = (0, 0.0, 0.0)
-    """Operations between layers, which totals do not count either, and pJ and cycles of what they move."""
+    """Number of operations between layers, excluded from the totals, with pJ and cycles of their traffic."""
 
     def __repr__(self) -> str:
         return f"NetworkResult({self.told(self)})"
 
     def told(self, whole: Any) -> str:
-        """The totals of `whole`, of this result or of its plan, and how they were found, in a line."""
+        """A line with the totals of `whole`, this result or its plan, and a summary of the searches."""
         costs = "not every layer has a design"
         if whole.complete:
             cycles = units.format_count(whole.cycles)
@@ -118,12 +118,12 @@ class NetworkResult:
 
     @property
     def cycles(self) -> float | None:
-        """One layer after the other."""
+        """Cycles of all layers, one after the other."""
         return self._total("cycles")
 
     @property
     def costs(self) -> dict[str, float]:
-        """By name, those of all layers together; empty unless every layer has a design."""
+        """Costs of all layers together by name; empty unless every layer has a design."""
         if self.energy_pj is None or self.cycles is None:
             return {}
         return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.chip).floats()
@@ -139,7 +139,9 @@ class NetworkResult:
 
     @property
     def bound(self) -> float | None:
-        """The product of the layers' least energies and least cycles, each summed: no designs of the space have a lower EDP."""
+        """Lower bound on the EDP over all designs of the space: sum of the layers' least energies times sum of their
+        least cycles.
+        """
         energy, cycles = self._total("bound_energy_pj"), self._total("bound_cycles")
         return None if energy is None or cycles is None else energy * cycles
 
@@ -148,7 +150,7 @@ class NetworkResult:
         return self.edp / self.bound if self.edp is not None and self.bound else None
 
     def share(self, layer: LayerResult, key: str) -> float | None:
-        """What all repetitions of a layer have of the network's `energy_pj` or `cycles`."""
+        """Share of the network's `energy_pj` or `cycles` in all repetitions of a layer."""
         total, one = self._total(key), getattr(layer, key)
         return layer.repeat * one / total if total and one is not None else None
 
@@ -166,7 +168,7 @@ class NetworkResult:
         return {key: getattr(self, key) for key in keys} | {"costs": self.costs}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per layer, with its shares. A layer is `done` whether this run or an earlier one has searched it."""
+        """A row per layer, with shares. A layer is `done` after a search by this run or an earlier run."""
         return [
             attrs.asdict(layer)
             | {"seconds": None if layer.cycles is None else layer.cycles / self.chip.clock_hz}
@@ -185,14 +187,14 @@ class NetworkResult:
         return {**about, **self.totals, "layers": self.rows(), **fused}
 
     def markdown(self) -> str:
-        """A row per layer, with its sizes and densities, and one for the totals."""
+        """A row per layer, with sizes and densities, and a row for the totals."""
         about = [["sizes", "densities"], *([layer.sizes, layer.densities] for layer in self.layers), ["", ""]]
         numbers = [HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()]
         rows = [[first, *more, *rest] for (first, *rest), more in zip(numbers, about, strict=True)]
         return markdown_table(rows, "<<<" + ">" * 9 + "<")
 
     def groups(self) -> list[list[str]]:
-        """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
+        """The table for a terminal: like `markdown`, with a row for each group of equal layers."""
         groups = grouped(self.layers, lambda layer: layer.searched)
         return [HEAD, *(_cells(self, group) for group in groups.values()), self._last_row()]
 
@@ -203,10 +205,11 @@ class NetworkResult:
         return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", "", time, "", ""]
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
-        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all.
+        """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at
+        all.
 
-        Those of a run in which not every layer has a design do not take the place of complete ones (`cells.placed`), nor
-        do those of another network or search, unless `overwrite` discards these (`check_network`).
+        Incomplete tables, with a layer without a design, do not replace complete tables (`cells.placed`). Tables of
+        another network or search are only replaced with `overwrite` (`check_network`).
         """
         table = self.to_dict()
         if self.complete and not overwrite:
@@ -217,12 +220,13 @@ class NetworkResult:
 
 
 ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
-"""What a result in a folder is of."""
+"""Keys to identify a result in a folder."""
 
 
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
-    """`JournalMismatch` if the complete result of a network in a folder is of another search than `about` says (of `ABOUT`),
-    or has none of these layers; those that it has are compared one by one (`folder.check_result`)."""
+    """`JournalMismatch` if the complete result of a network in a folder differs from `about` (keys of `ABOUT`), or has
+    none of these layers; common layers are compared one by one (`folder.check_result`).
+    """
     if table := _complete(folder):
         there, wanted = {key: table.get(key) for key in about}, dict(about)
         names = [row.get("layer") for row in table["layers"]]
@@ -233,7 +237,7 @@ def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str])
 
 
 def _complete(folder: Path) -> dict[str, Any]:
-    """The table of the complete result of a network in a folder, empty if there is none."""
+    """The table of the complete result of a network in a folder, empty without a complete result."""
     with suppress(OSError, ValueError, AttributeError):
         table = json.loads((folder / NETWORK_FILES[-1]).read_text("utf-8"))
         return table if table.get("complete") is True else {}
@@ -241,8 +245,10 @@ def _complete(folder: Path) -> dict[str, Any]:
 
 
 def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:
-    """`5 operations between layers, which move 979 uJ and 956,480 cycles (counted with --fuse)`: what totals do not count,
-    from networks, hardware and `between`; of many chips no amounts. Empty where there are no operations."""
+    """Text for operations excluded from the totals: `5 operations between layers, which move 979 uJ and 956,480 cycles
+    (counted with --fuse)`, from networks, hardware and `between`; without amounts for many chips. Empty without
+    operations.
+    """
     known = {(network, hardware): one for network, hardware, one in found if one and one[0]}
     networks = {network for network, _ in known}
     counts = {count for count, _, _ in known.values()}
@@ -259,19 +265,20 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
 
 
 def edp_text(costs: Mapping[str, float]) -> str:
-    """`1.681e-07 J * s (8.407e+13 pJ * cycles)`: chips of other clocks are compared by the first."""
+    """`1.681e-07 J * s (8.407e+13 pJ * cycles)`: compare chips of different clocks by the first."""
     return f"{four_digits(costs['edp_js'])} J * s ({four_digits(costs['edp'])} pJ * cycles)"
 
 
 def chip_line(costs: Mapping[str, float]) -> str:
-    """Mean power, and area as far as the technology knows it."""
+    """Mean power, and area as far as known to the technology."""
     area = f", {costs['area_mm2']:,.3g} mm2" if costs.get("area_mm2") else ""
     return f"chip     {units.scaled_text(costs['power_w'], 'W')} on the mean{area}"
 
 
 def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
-    """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from what limits each layer and how many of the `cycles`
-    of all it takes; what is waited for besides is left out."""
+    """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from the limit of each layer and its part of all
+    `cycles`; waiting is left out.
+    """
     each = grouped(found, lambda one: one[0].partition(",")[0].removeprefix("the "))
     shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
     told = [f"{name} in {percent(share / cycles)}" for share, name in shares]
@@ -279,12 +286,12 @@ def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
 
 
 AMOUNTS = 4
-"""Chips of which it is told what operations between layers move."""
+"""Largest number of chips with amounts in the text about operations between layers."""
 HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles", "time", "units", "limited by"]
 
 
 def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
-    """Equal layers in a row: the first one's name and numbers, and the shares of all."""
+    """Equal layers in a row: the first layer's name and numbers, and the shares of all."""
     first, more = layers[0], len(layers) - 1
     name = f"{first.layer} and {more} more" if more else first.layer
     shares = [[result.share(layer, key) for layer in layers] for key in ("energy_pj", "cycles")]

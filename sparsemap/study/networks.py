@@ -28,10 +28,10 @@ logger = logging.getLogger("sparsemap")
 Path: TypeAlias = str | os.PathLike[str]
 
 OPERATIONS = ("counted", "fused", "free")
-"""What operations between the layers of a plan cost."""
+"""Cost of operations between the layers of a plan."""
 
 FORMATS = ("free", "matched")
-"""Whether a layer of a plan reads a tensor in the packets in which another one has written it."""
+"""Whether a layer of a plan reads a tensor in its producer's packets."""
 
 
 @overload
@@ -89,26 +89,26 @@ def search_network(
     formats: str = "matched",
     overwrite: bool = False,
 ) -> NetworkResult | FusedResult:
-    """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, with
-    `count = "valid"` the valid ones.
+    """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, only valid designs
+    with `count = "valid"`.
 
-    Parts are names, paths or tables, as those of `load_problem`. With a folder `out` a run that was stopped goes on where
-    it was: every layer has a folder there, and the tables are written to it (`NetworkResult.write`). Results do not
-    depend on `jobs` or `cluster`, which are those of `run_study`. A layer whose search fails is in the result with its
-    error, and does not stop the others. Ctrl-C writes what there is and raises KeyboardInterrupt. Results of other searches
-    in `out` are an error before anything is searched, unless `overwrite` discards them.
+    Parts are names, paths or tables, as in `load_problem`. With a folder `out` a stopped run resumes: every layer has a
+    folder there, and the tables are written there (`NetworkResult.write`). Results do not depend on `jobs` or
+    `cluster`, see `run_study`. A layer with a failed search is in the result with its error, and does not stop the
+    others. Ctrl-C writes the results so far and raises KeyboardInterrupt. Results of other searches in `out` are an
+    error before any search, unless `overwrite` discards them.
 
-    `warm_start` says which of the earlier layers a search starts from: the three nearest by the metric `edit` or `log`,
-    the `previous` one, or none (`off`); by default `edit` if the searcher takes designs. A layer waits for those that it
-    starts from. `start` has design files, or folders of results such as the `out` of another run, on another hardware for
-    example: of these, too, every layer starts from the three nearest.
+    `warm_start` chooses earlier layers to start from: the three nearest by the metric `edit` or `log`, the `previous`
+    layer, or none (`off`); by default `edit` if the searcher accepts starting designs. A layer waits for the layers it
+    starts from. `start` has design files, or folders of results such as the `out` of another run, on another hardware
+    for example: every layer also starts from the three nearest of these designs.
 
-    With `fuse` tensors between layers may stay on chip, and a `FusedResult` comes back: every layer is searched with its
-    tensors there as well, and what stays is planned for the whole network. `operations` between layers, such as
-    additions, are `counted` as traffic there, or `free`; or `fused`: what works word by word does so as the layer before it
-    writes, and reads its other inputs alone. `formats`: what is written is what is read (`matched`), unless
-    the hardware has a `converter`, which is paid for, and an output has the density that the next layer reads; or formats
-    change on the way at no cost and densities are those of each layer (`free`).
+    With `fuse`, tensors between layers may stay on chip, and the result is a `FusedResult`: every layer is also
+    searched with its tensors on chip, and the resident tensors are planned for the whole network. `operations` between
+    layers, such as additions, are `counted` as traffic, or `free`, or `fused`: a word-by-word operation runs while the
+    layer before writes, and reads only its other inputs. With `formats` `matched`, tensors are read as written, unless
+    the hardware has a `converter`, at the converter's cost, and an output has the density its consumer reads. With
+    `free`, formats change on the way at no cost, and each layer has its own densities.
     """
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:

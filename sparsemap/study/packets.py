@@ -1,7 +1,8 @@
-"""The packets in which designs store a tensor: below its outermost compressed rank the order of words is fixed.
+"""Packets of stored tensors: below the outermost compressed rank of a design, the order of words is fixed.
 
-What is outside that rank is a grid of packets in any order, whose addresses are computed. Who writes a tensor and who
-reads it agree if their packets are equal; without a compressed rank there are none, and every word has an address.
+Outside this rank, a tensor is a grid of packets in any order, with computed addresses. A producer and a consumer of a
+tensor agree if their packets are equal. Without a compressed rank, a tensor has no packets, and every word has an
+address.
 """
 
 from __future__ import annotations
@@ -22,25 +23,27 @@ from .graph import converted
 from .join import Step, TablePoint, Together
 
 Packet = tuple[tuple[int, int, str], ...]
-"""From the outermost compressed rank inwards: the tensor's rank that a loop moves, its bound, the name of its format."""
+"""Loops from the outermost compressed rank inwards: the tensor's rank moved by the loop, the bound, the name of the
+format.
+"""
 PLAIN: Packet = ()
 
 
 @attrs.frozen
 class TensorPlace:
-    """Where a tensor lives between layers."""
+    """Place of a tensor between layers."""
 
     level: str
     packet: Packet = PLAIN
-    """The packets in which it is written there."""
+    """Packets of the tensor at this level."""
     slides: str = ""
-    """What lives of it at a time, of how much along which loop; empty: the whole of it."""
+    """For a sliding tensor, the live extent, the full extent, and the loop, as text; empty: resident as a whole."""
     words: float = 0.0
-    """Of a tensor that slides by, what lives of it at a time."""
+    """Live words of a sliding tensor."""
 
 
 def packet_of(design: Design, tensor: int) -> Packet:
-    """The packets of a tensor in a design; loops with a bound of 1 are no part of them."""
+    """Packets of a tensor in a design, without loops of bound 1."""
     of = {dim: r for r, rank in enumerate(design.problem.tensors[tensor].ranks) for dim, _ in rank}
     ranks = design.ranks(tensor)
     first = next((i for i, rank in enumerate(ranks) if rank.format.compressed), len(ranks))
@@ -48,7 +51,7 @@ def packet_of(design: Design, tensor: int) -> Packet:
 
 
 def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[tuple[Packet, ...]]:
-    """Per design, the packets of some tensors."""
+    """Packets of some tensors, per design."""
     formats = problem.candidates("format")
     packed = np.array([form.compressed for form in formats], dtype=bool)
     if not packed.any() or not tensors:
@@ -63,8 +66,9 @@ def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[
 
 
 def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: Sequence[int]) -> list[tuple[int, ...]]:
-    """The same designs with some tensors stored word by word, as far as the space can say so; and these repaired, since
-    larger tiles may not fit, and nothing skips by a tensor without metadata."""
+    """The same designs with some tensors uncompressed, as far as the space can express, plus repaired versions: larger
+    tiles may not fit, and nothing skips by a tensor without metadata.
+    """
     plain = [i for i, form in enumerate(problem.candidates("format")) if not form.compressed]
     designs = problem.space.decode(np.array(genomes, dtype=np.int64))
     if not plain or "formats" not in designs.columns:
@@ -81,25 +85,28 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A point whose output is rewritten once it is there, or encoded on its way out, or whose inputs are rewritten before it
-    runs: `point` without that, and what it adds."""
+    """A layer's point plus a conversion: of the output afterwards, of the output on the way out (encoding), or of the
+    inputs beforehand. `point` excludes the conversion; energy and cycles are additional.
+    """
 
     point: TablePoint
     energy_pj: float
     cycles: float
     step: str = "converted"
-    """Or `encoded`; `inputs`: these are rewritten."""
+    """`converted` or `encoded` (output), or `inputs` (rewritten inputs)."""
 
 
 def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:
-    """A point whose output of so many `words` passes the unit as it leaves, which may hold the layer up."""
+    """A point with its output of `words` words encoded by the converter on the way out; a slow converter delays the
+    layer.
+    """
     late = max(0.0, math.ceil(words / converter.words_per_cycle) - point.cycles)
     made = Converted(point, converter.pj * words, late, "encoded")
     return attrs.evolve(point, energy_pj=point.energy_pj + made.energy_pj, cycles=point.cycles + late, design=made)
 
 
 def bare(point: TablePoint) -> tuple[TablePoint, tuple[Converted, ...]]:
-    """A point of a layer without what is done to its output, and that, in the order in which it is done."""
+    """A layer's point without conversions, and the conversions in order."""
     passes: list[Converted] = []
     while isinstance(point.design, Converted):
         passes.append(point.design)
@@ -111,8 +118,10 @@ def with_conversions(
     step: Step, targets: Mapping[Packet, float], stored: Callable[[Any], float], words: int, levels: Mapping[str, int],
     converter: Converter, chip: Chip,
 ) -> Step:  # fmt: skip
-    """A step that may write its output of so many `words` in any packets, and rewrite it as one of the `targets`, each with
-    its words and metadata; `stored`: those of what a design writes. Both copies have room on chip meanwhile."""
+    """The step with additional points: the output, `words` words, is written in any packets, then converted to one of
+    the `targets`, each with words and metadata. `stored` gives words and metadata written by a design. Both copies need
+    room on chip during the conversion.
+    """
     tables: dict[Any, list[TablePoint]] = {key: list(points) for key, points in step.tables.items()}
     sizes = dict(step.words)
     for (inputs, place), points in step.tables.items():
@@ -132,7 +141,7 @@ def with_conversions(
 
 
 def followed(point: TablePoint, pj: float, cycles: float, room: float, step: str = "converted") -> TablePoint:
-    """A point with a pass behind it, or as `Converted` says."""
+    """A point followed by a pass, see `Converted`."""
     costs = point.energy_pj + pj, point.cycles + cycles
     if isinstance(point.design, Together):
         *before, (name, place, last) = point.design.parts

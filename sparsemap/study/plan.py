@@ -1,4 +1,4 @@
-"""What is run for a network: a cell for every distinct layer, which may start from the designs of others."""
+"""Searches for a network: a cell per distinct layer, with optional starting designs from other layers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .graph import GraphNode, graph_of, handed_on, passed, rewritten, unlike
 from .network_result import LayerResult, NetworkResult
 
 WARM_START = "edit"
-"""By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""
+"""Default for searchers with starting designs; `benchmarks/warm_start.py` measures the benefit."""
 
 
 def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
-    """By layer the names of those before it that its search starts from, nearest first; they follow from the shapes alone."""
+    """Earlier layers to start from, by layer, nearest first; depends on the shapes alone."""
     found: dict[str, list[str]] = {}
     for place, layer in enumerate(layers):
         known = layers[:place]
@@ -52,7 +52,7 @@ def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
 
 
 def _started(rows: Sequence[Mapping[str, Any]] | None, score: float | None) -> dict[str, Any]:
-    """What a layer's result has of the designs that its search started from."""
+    """Fields of a layer's result about the starting designs of its search."""
     if not rows:
         return {}
     scores = [row["score"] for row in rows if row["score"] is not None]
@@ -69,12 +69,12 @@ def _table(node: Node, registry: Registry) -> Any:
 
 
 def _unnamed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a workload as plain data, whatever it is called."""
+    """The table of a workload as plain data, without its name."""
     return {key: value for key, value in plain(table).items() if key != "name"}
 
 
 def _same(problem: Problem, designs: Sequence[Design]) -> tuple[tuple[int, ...], ...]:
-    """Genomes of the designs among these that are of a workload with the sizes and tensors of this one."""
+    """Genomes of the designs of a workload with this workload's sizes and tensors."""
     found: dict[tuple[int, ...], None] = {}
     for design in designs:
         with suppress(DesignError):
@@ -86,20 +86,20 @@ def _same(problem: Problem, designs: Sequence[Design]) -> tuple[tuple[int, ...],
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What is run for a network: a cell per distinct layer."""
+    """Searches for a network: a cell per distinct layer."""
 
     network: str
     hardware: str
     nodes: tuple[Node, ...]
-    """Those with loops, in order."""
+    """Nodes with loops, in order."""
     graph: tuple[Node, ...] = ()
-    """All of them."""
+    """All nodes."""
     batch: int = 1
     """Samples at a time."""
     input_words: int = 0
-    """Of the network's input; 0 where it does not say its shape."""
+    """Words of the network's input; 0 without a shape."""
     cells: tuple[Cell, ...]
-    """By content of the nodes, in order."""
+    """Cells by content of the nodes, in order."""
     folder: Path
     warm_start: str
     searcher: Searcher
@@ -107,24 +107,25 @@ class Plan:
     lacks: tuple[str, ...] = ()
     """`Network.lacks`."""
     given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
-    """By folder of the cell, genomes of designs that an earlier plan has for this layer: a new plan may have them too."""
+    """By folder of the cell, genomes of an earlier plan for this layer, available to a new plan."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
-    """By folder of the cell, those asked for."""
+    """Problems loaded so far, by folder of the cell."""
 
     @property
     def by_width(self) -> dict[int | None, Problem]:
-        """`of_widths` of the layers."""
+        """A problem per word width of the layers, see `of_widths`."""
         cells = dict(zip(distinct(self.nodes), self.cells, strict=True))
         return of_widths(self.nodes, lambda node: self.problem(cells[node.content]))
 
     @property
     def widest(self) -> Problem:
-        """A layer with the widest words: its chip is that of the network."""
+        """A layer with the widest words: its chip stands for the network."""
         return next(iter(self.by_width.values()))
 
     def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
-        """By node, and of the input, a layer with words as wide: of what an operation makes the widest that it takes, of the
-        input those of layers that take it."""
+        """A layer with the word width of each node and of the input. An operation has the width of its widest input;
+        the input has the largest width of the layers it feeds.
+        """
         known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
         takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
         found = {INPUT: min(takers, default=0)}
@@ -134,18 +135,20 @@ class Plan:
         return {name: known[place] for name, place in found.items()}
 
     def problem(self, cell: Cell) -> Problem:
-        """What a cell searches, kept with its tables."""
+        """Problem of a cell, cached with its tables."""
         if cell.folder not in self._problems:
             self._problems[cell.folder] = self.loaded(cell)
         return self._problems[cell.folder]
 
     def loaded(self, cell: Cell) -> Problem:
-        """What a cell searches."""
+        """Problem of a cell."""
         parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
         return load_problem(**parts, registry=self.registry)
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
-        """The plan with cells that start from the nearest of these designs as well. DesignError if none suits any layer."""
+        """The plan with the nearest of these designs as further starting designs of each cell. DesignError if none
+        suits any layer.
+        """
         check_takes(self.searcher, self.problem(self.cells[0]))
         designs = list(given_designs(given, self.registry))
         if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
@@ -172,7 +175,7 @@ class Plan:
         return attrs.evolve(self, cells=tuple(cells), given=known)
 
     def result(self, outcomes: Sequence[Outcome]) -> NetworkResult:
-        """The result of the outcomes that there are; layers without one wait."""
+        """The result of the outcomes so far; layers without an outcome are waiting."""
         by_folder = {outcome.cell.folder: outcome for outcome in outcomes}
         layers: dict[str, LayerResult] = {}
         for cell, group in zip(self.cells, distinct(self.nodes).values(), strict=True):
@@ -193,7 +196,7 @@ class Plan:
         )  # fmt: skip
 
     def _between(self) -> tuple[int, float, float]:
-        """Operations and conversions between layers: how many, and pJ and cycles of what they move outside the chip."""
+        """Operations and conversions between layers: count, and pJ and cycles of their off-chip traffic."""
         graph, costs = graph_of(self.graph, self.batch), list[tuple[float, float]]()
         chips = {name: problem.chip for name, problem in self.made_in(graph).items()}
         words = {one.name: one.words for one in graph} | {INPUT: self.input_words}
@@ -206,7 +209,7 @@ class Plan:
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome], whole: Any) -> Outcome:
-        """How the `whole` network ended, layer by layer or as planned, as that of one cell: its totals, and what failed."""
+        """Outcome of the `whole` network, layer by layer or as planned, in the form of a cell: totals and failures."""
         result = self.result(outcomes)
         layers = {layer.searched: layer for layer in result.layers}.values()
         tried = [(layer.evaluations or 0, layer.valid_fraction or 0.0) for layer in layers]
@@ -228,7 +231,7 @@ class Plan:
         return Outcome(cell, "kept" if all(outcome.state == "kept" for outcome in outcomes) else "done", numbers)
 
     def _score(self, costs: Mapping[str, float]) -> float | None:
-        """The objective of the totals; None for one of scenarios or of several values."""
+        """Objective of the totals; None for an objective with scenarios or several values."""
         problem = self.widest
         if problem.scenarios or len(problem.objective.names) > 1:
             return None
@@ -236,7 +239,7 @@ class Plan:
         return float(problem.evaluator.score(Evaluation(own, np.zeros(1, np.uint64), ()))[0])
 
     def _numbers(self, cell: Cell, outcome: Outcome | None) -> dict[str, Any]:
-        """What a layer's result has of its cell."""
+        """Fields of a layer's result from its cell."""
         if outcome is None:
             return {"state": "waiting"}
         if outcome.state == "failed":
@@ -250,13 +253,15 @@ class Plan:
         return {"state": outcome.state, **numbers, **missing}
 
     def _least(self, cell: Cell) -> Mapping[str, float]:
-        """`bound_costs` of a layer whose result has none."""
+        """`bound_costs` of a layer, computed if its result has none."""
         bound = self.problem(cell).lower_bound
         return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
 
 
 def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
-    """By the width of words that layers name, the first of them as it is `made`; the widest first: all fit on its chip."""
+    """Problem of the first layer for each word width, from `made`; the widest first, since every width fits on that
+    chip.
+    """
     first = {node.piece.word_bits: node for node in reversed(nodes)}
     found = [(bits, made(node)) for bits, node in first.items()]
     return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
@@ -279,8 +284,9 @@ def plan_of(
     objective: Any, cost_model: Any, warm_start: str | None = None, count: str = "all", more: Any = None,
     handed: bool = False, known: tuple[Network, tuple[Node, ...]] | None = None,
 ) -> Plan:  # fmt: skip
-    """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
-    before anything is searched. `known` is what `network_of` says, for who plans one network on many chips."""
+    """The cells of a network. `handed`: outputs have the density read by the next layer. SpecError for a wrong part,
+    before any search. `known` is the result of `network_of`, for planning a network on many chips.
+    """
     piece, graph = known or network_of(registry, network)
     graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
@@ -317,8 +323,9 @@ def plan_of(
 
 
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
-    """The networks of a study, in its order: network, hardware, searcher, seed; each as one cell, and its plan. Paths of
-    the study are relative to `base`."""
+    """The networks of a study in order of network, hardware, searcher, seed; each as a cell with its plan. Paths of the
+    study are relative to `base`.
+    """
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
     about |= {"handed": study.fuse, "space": None, "cost_model": None}

@@ -1,8 +1,8 @@
-"""How a tensor slides by: which loop of its producer makes what a loop of its consumer takes, and how much of it lives.
+"""Sliding tensors: matching loops of a producer and a consumer, and the live part of the tensor between them.
 
-Two layers, or operations between them, are interleaved if the outermost loop of both walks along one rank of the tensor
-between them. The producer runs whenever the consumer's next step lacks words; what no later step needs is given up.
-Nothing is computed twice.
+Two layers, or operations between layers, are interleaved if the outermost loops of both walk along the same rank of the
+tensor between them. The producer runs whenever the consumer's next step lacks words; words without further use are
+given up. Nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -28,32 +28,35 @@ Outermost = tuple[str, int] | None
 
 @attrs.frozen
 class Slide:
-    """One rank of a tensor that one layer makes and another takes."""
+    """A rank of a tensor between a producer and a consumer."""
 
     made: str
-    """The producer's dimension that walks along it .."""
+    """The producer's dimension along the rank."""
     taken: str
-    """.. and the consumer's."""
+    """The consumer's dimension along the rank."""
     rows: int
     """Positions of the rank, without padding."""
     steps: int
     """Size of the consumer's dimension."""
     stride: int
     reach: int
-    """Positions that one step of the consumer covers."""
+    """Positions covered by one step of the consumer."""
     across: int
     """Words of the tensor per position."""
     rank: int = 0
-    """Its number among the ranks of the tensor."""
+    """Index among the ranks of the tensor."""
 
     def whole(self, extent: int, made: int, taken: int) -> bool:
-        """Whether packets of so many positions come and go as a whole where `made` and `taken` do at once."""
+        """Whether packets of `extent` positions are always produced and consumed whole, at `made` positions and `taken`
+        steps at once.
+        """
         cut = self.reach > self.stride or self.rows != self.stride * (self.steps - 1) + self.reach  # a halo, or padding
         return extent == 1 or not (cut or made % extent or self.stride * taken % extent)
 
     def live(self, made: int, taken: int) -> int:
-        """The most positions that live at a time if the producer makes `made` at once and the consumer takes `taken` steps
-        at once."""
+        """Largest number of live positions if the producer makes `made` positions at once and the consumer takes
+        `taken` steps at once.
+        """
         return _live(self.rows, self.steps, self.stride, self.reach, made, taken)
 
 
@@ -72,21 +75,21 @@ def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int)
 
 @attrs.frozen
 class RankWalk:
-    """How a node goes along one rank of a tensor."""
+    """Walk of a node along a rank of a tensor."""
 
     dim: str
-    """Its dimension that walks along the rank; empty: none does, or several do."""
+    """The node's dimension along the rank; empty for none or several."""
     size: int
-    """Positions of the rank, padding among them."""
+    """Positions of the rank, including padding."""
     steps: int = 1
     """Size of the dimension."""
     stride: int = 1
     reach: int = 1
-    """Positions that one step covers."""
+    """Positions covered by one step."""
 
 
 def made(node: Node) -> tuple[RankWalk, ...]:
-    """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
+    """Walks of a node along the ranks of its output; dimensions of operations are rank numbers."""
     if node.loops is None:
         steps = _steps(node) or ((1, 1),) * len(node.shape)
         walked = zip(steps, node.shape, strict=False)
@@ -97,7 +100,7 @@ def made(node: Node) -> tuple[RankWalk, ...]:
 
 
 def taken(node: Node, operand: str, sums: bool = True) -> tuple[RankWalk, ...]:
-    """By rank, how a node takes a tensor, which is this operand of a layer; `sums`: also along ranks that it sums over."""
+    """Walks of a node along the ranks of an input tensor, `operand` of a layer; `sums`: include ranks summed over."""
     if node.loops is None:
         return tuple(
             RankWalk(str(rank), stride * (size - 1) + reach, size, stride, reach) if stride else RankWalk("", size)
@@ -117,13 +120,14 @@ def taken(node: Node, operand: str, sums: bool = True) -> tuple[RankWalk, ...]:
 
 
 def _steps(node: Node) -> tuple[tuple[int, int], ...]:
-    """Of an operation, `Operation.windows`."""
+    """`Operation.windows` of an operation."""
     return node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
 
 
 def slides(maker: Node, taker: Node, operand: str = "", sums: bool = True) -> tuple[Slide, ...]:
-    """Along which ranks the output of one node can slide by into another, as an operand of a layer; `sums`: also along those
-    that this one sums over, while its sums stay. None where ranks are split or merged on the way."""
+    """Ranks for the output of a node to slide along into another node, as an operand of a layer. `sums`: include ranks
+    the consumer sums over, with its partial sums staying. Empty for ranks split or merged on the way.
+    """
     ours, theirs = made(maker), taken(taker, operand, sums)
     if len(ours) != len(theirs):
         return ()
@@ -150,8 +154,9 @@ def outermost(problem: Problem, designs: Designs) -> list[Outermost]:
 
 
 def sliced(problem: Problem, genomes: Sequence[tuple[int, ...]], dims: Sequence[str]) -> list[tuple[int, ...]]:
-    """Designs like these that walk along one of some dimensions first, in steps of every size: with the other dimensions
-    whole on chip, or as they were. What is taken from a fan-out for it, other dimensions fill."""
+    """Variants of designs with an outermost loop along one of some dimensions, in steps of every size. The other
+    dimensions are whole on chip, or unchanged. Fan-outs freed by the change are filled by other dimensions.
+    """
     designs = problem.space.decode(np.array(genomes, dtype=np.int64))
     groups = problem.mapping_levels
     inner = next((g for g, level in enumerate(groups) if level.storage == 1 and not level.spatial), None)
@@ -179,7 +184,7 @@ def sliced(problem: Problem, genomes: Sequence[tuple[int, ...]], dims: Sequence[
 
 
 def _walks(bounds: Array, axis: int, steps: int, inner: int, spatial: Sequence[int]) -> Iterator[Array]:
-    """Bounds (L, D) like those of one design whose outermost level has so many steps of one dimension."""
+    """Variants of loop bounds (L, D) of a design with an outermost level of `steps` steps of one dimension."""
     others = [d for d in range(bounds.shape[1]) if d != axis]
     whole = bounds.copy()
     whole[inner] *= whole[0]
@@ -213,7 +218,9 @@ def _walks(bounds: Array, axis: int, steps: int, inner: int, spatial: Sequence[i
 
 
 def _ordered(order: Array, before: Array, bounds: Array, axis: int, inner: int) -> Array:
-    """The order (L, D) with the dimension first outside, and what has come in from there first inside."""
+    """The order (L, D) with the dimension first in the outermost level, and loops moved inwards first in the inner
+    level.
+    """
     found = order.copy()
     found[0] = sorted(order[0], key=lambda d: d != axis)
     came = (before[0] > 1.0) & (bounds[0] == 1.0)

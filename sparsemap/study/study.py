@@ -1,8 +1,8 @@
 """Studies: many cells (workload x hardware x searcher x seed), one after the other or over processes.
 
-Whoever runs a cell, this process or a worker, loads its own registry, so plugins need not pickle and the results do not
-depend on the number of workers. A study that is run again goes on where it stopped: a cell whose `result.json` is of
-the very same search is kept.
+Every runner of a cell, this process or a worker, loads its own registry, so plugins need not pickle and the results do
+not depend on the number of workers. A repeated study goes on where it stopped: a cell is kept if its `result.json` is
+of exactly the same search.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .workers import in_processes, on_cluster
 logger = logging.getLogger("sparsemap")
 
 Progress = Callable[[int, int, Outcome], None]
-"""Called after every cell that ends: how many have, of how many, and the last one."""
+"""Called after every ended cell with the number ended, the total, and the last outcome."""
 
 
 def run_study(
@@ -57,15 +57,15 @@ def run_study(
     cluster: str = "",
     overwrite: bool = False,
 ) -> list[Outcome]:
-    """Runs the cells of a study that are not finished yet, `jobs` at a time, and writes its tables.
+    """Runs the unfinished cells of a study, `jobs` at a time, and writes the study's tables.
 
-    `registry_args` are the arguments of `sparsemap.pieces.loading.load`, by which workers find the plugins. The study may
-    be named, a TOML file or a table; its paths are relative to `base`, by default the folder of its file. `cluster` is
-    the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the cells instead. Outcomes are in the
-    order of the study, whatever the order in which they ended: of workloads, then of
-    networks, one each with its totals; to `progress` their layers are cells. A cell that fails does not stop the others.
-    Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt. Where a result of another search is in the
-    folder of a cell (`check_places`), it is an error before anything runs, unless `overwrite` discards it.
+    `registry_args` are the arguments of `sparsemap.pieces.loading.load`, for workers to find the plugins. The study may
+    be a name, a TOML file or a table; its paths are relative to `base`, by default the folder of its file. `cluster` is
+    the address of a Dask scheduler, `dask://HOST:PORT`, with workers to run the cells instead. Outcomes are in the
+    order of the study, whatever the order of completion: first the workloads, then the networks, an outcome per network
+    with totals; for `progress` the layers of networks are cells. A failing cell does not stop the others. Ctrl-C keeps
+    all finished cells, writes the tables and raises KeyboardInterrupt. A result of another search in the folder of a
+    cell (`check_places`) is an error before anything runs, unless `overwrite` discards it.
     """
     args = dict(registry_args or {})
     if not isinstance(study, Study):
@@ -105,10 +105,10 @@ def run_cells(
     jobs: int = 1, progress: Progress | None = None, cluster: str = "",
     problem_of: Callable[[Cell], Problem] | None = None, overwrite: bool = False,
 ) -> list[Outcome]:  # fmt: skip
-    """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
+    """Outcomes of cells in their order; `keep` writes the outcomes so far, also after an early end.
 
-    The other arguments, and how it ends, are those of `run_study`; `problem_of`: what cells search, as far as this process
-    runs them; without it they are loaded.
+    The other arguments, and the end of a run, are as in `run_study`. `problem_of` gives the problem of a cell run by
+    this process; without it, problems are loaded.
     """
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
@@ -152,11 +152,11 @@ def run_cell(
     problem_of: Callable[[Cell], Problem] | None = None,
     begun: bool = False,
 ) -> Outcome:
-    """Runs one cell, or goes on with it, unless it is finished; errors become the outcome. `begun`: other cells of this
-    process begin with its design.
+    """Runs a cell, or resumes it, unless finished; errors become the outcome. `begun`: other cells of this process
+    start from its design.
 
-    A journal or result of another search is discarded (`check_places` has refused what must stay). While another
-    process writes the cell, this one waits, says for whom, and takes what the other has found.
+    A journal or result of another search is discarded (`check_places` has already refused protected results). While
+    another process writes the cell, this process waits, names the owner, and takes the other's result.
     """
     try:
         problem, searcher, start = _asked(cell, registry_args, problem_of)
@@ -195,8 +195,9 @@ def run_cell(
 def check_places(
     cells: Iterable[Cell], registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
 ) -> None:
-    """`JournalMismatch` if the complete result in the folder of a cell is of another search (`folder.check_result`). The
-    designs of other cells that it starts from are not compared: they are not known yet."""
+    """`JournalMismatch` if the complete result in the folder of a cell is of another search (`folder.check_result`).
+    Starting designs from other cells are not compared: they are not known yet.
+    """
     for cell in cells:
         if Path(cell.folder, RESULT_FILE).exists():
             alone = attrs.evolve(cell, after=(), start=()) if cell.after else cell
@@ -212,7 +213,7 @@ def check_places(
 def _asked(
     cell: Cell, registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None
 ) -> tuple[Problem, Any, Start | None]:
-    """What a cell searches, how, and the designs that it starts from."""
+    """Problem, searcher, and starting designs of a cell."""
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
     problem = problem_of(cell) if problem_of else _problem(json.dumps(parts), _registry(registry_args))
@@ -223,7 +224,7 @@ def _asked(
 
 
 def _registry(args: Mapping[str, Any]) -> Registry:
-    """One registry per process (and thread, should a cluster's worker have several) and set of plugins."""
+    """A registry per process (and per thread, for a cluster's worker with several) and set of plugins."""
     return _loaded(json.dumps(args, sort_keys=True), threading.get_ident())
 
 
@@ -234,14 +235,14 @@ def _loaded(args: str, thread: int) -> Registry:
 
 @lru_cache(maxsize=1)
 def _problem(parts: str, registry: Registry) -> Problem:
-    """What one cell after another searches, such as those with other seeds, made once with its tables."""
+    """The problem of consecutive cells, such as cells with other seeds, made once with its tables."""
     return load_problem(**json.loads(parts), registry=registry)
 
 
 def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:
     """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all.
 
-    Where not all `cells` have ended well, tables of more cells that have do not give way (`cells.placed`).
+    Unless all `cells` have ended well, the tables do not replace tables with more finished cells (`cells.placed`).
     """
     rows = [outcome.row for outcome in outcomes]
     ended = sum(row["evaluations"] is not None for row in rows)
@@ -259,7 +260,7 @@ def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
+    """The head, then the visible columns of each row: names, EDP, energy, cycles, time with several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
     several = len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows)
@@ -279,5 +280,5 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 
 def _shown(key: str, value: Any) -> str:
-    """A value of a table for people."""
+    """A value of a table in readable form."""
     return "-" if value is None else SHOWN.get(key, str)(value)

@@ -1,4 +1,4 @@
-"""Which of many points of energy, cycles and room a plan may want."""
+"""Thinning of points (energy, cycles, room) to the candidates of an optimal plan."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..searching.hull import above
 
 T = TypeVar("T")
 AT_ONCE = 256
-"""Points that are held against a hull in one go before they are tried one by one."""
+"""Points compared with a hull at once, before the test of single points."""
 
 
 def thinned(points: Sequence[T], costs: Callable[[T], tuple[float, float, float]]) -> list[T]:
-    """Those of points of (energy, cycles, room) that are on the hull of all that need no more room; of equal ones the first."""
+    """Points (energy, cycles, room) on the hull of all points with at most the same room; the first of equal points."""
     if len(points) < 2:
         return list(points)
     energy, cycles, room = np.array([costs(point) for point in points], np.float64).reshape(-1, 3).T
@@ -25,7 +25,7 @@ def thinned(points: Sequence[T], costs: Callable[[T], tuple[float, float, float]
 
 
 def thinned_rows(energy_pj: Array, cycles: Array, room: Array) -> list[int]:
-    """The rows (n,) that `thinned` keeps, by ascending room."""
+    """Rows (n,) kept by `thinned`, by ascending room."""
     order = np.lexsort((energy_pj, cycles, room))
     corners: list[tuple[float, float]] = []
     kept: list[int] = []
@@ -42,7 +42,7 @@ def thinned_rows(energy_pj: Array, cycles: Array, room: Array) -> list[int]:
 
 
 def _joins(corners: list[tuple[float, float]], energy: float, cycles: float) -> bool:
-    """Whether a point is on the hull of corners and itself, which they then are."""
+    """Adds a point to the corners if it is on the hull of all; returns whether it is."""
     place = bisect_left(corners, (energy, cycles))
     if place and corners[place - 1][1] <= cycles:
         return False

@@ -1,7 +1,7 @@
-"""Who runs the cells of a study: processes of this machine, or a Dask cluster.
+"""Workers for the cells of a study: processes of this machine, or a Dask cluster.
 
-Each yields outcomes as they come. A worker that dies takes no other cell with it: the cell it was on is tried again
-from its journal, and counts as failed when its worker dies once more.
+Each yields outcomes in order of completion. A dying worker affects no other cell: its cell is tried again from the
+journal, and counts as failed after a second death.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Run = Callable[[Cell, Mapping[str, Any]], Outcome]
 SCHEME = "dask://"
 CONNECT_SECONDS = 20
 SEEN_SECONDS = 10
-"""How long the files of another machine may take to be seen on this one."""
+"""Seconds for files of another machine to become visible on this machine."""
 DIED = "the process that ran it died again and again (killed for want of memory, or by a plugin?); what it did is kept"
 
 NOT_BEGUN = (
@@ -63,7 +63,7 @@ def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs:
 
 
 def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
-    """Outcomes from processes that end when this generator does: they notice that `alive` is closed."""
+    """Outcomes from processes that end together with this generator: the processes notice the closed pipe `alive`."""
     context = multiprocessing.get_context("spawn")  # a copy of a process that has threads may hang
     (gone, alive), (begun, begins) = context.Pipe(duplex=False), context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone, begins))
@@ -81,7 +81,9 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
 
 
 def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:
-    """Cells as they end, in whatever way; one that has to wait for others, see `Cell.after`, is submitted after these."""
+    """Cells in order of completion, successful or not; a cell with others before it (`Cell.after`) is submitted
+    afterwards.
+    """
     left, open_ = list(cells), {cell.folder for cell in cells}
     running: dict[Future[Outcome], Cell] = {}
     while True:
@@ -96,7 +98,7 @@ def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> 
 
 
 def _start_worker(gone: Connection, begins: Connection) -> None:
-    """Leaves Ctrl-C to the study's process, and ends at once with it: journals lose nothing."""
+    """Leaves Ctrl-C to the study's process, and exits together with this process: journals lose nothing."""
     begins.send_bytes(b"1")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -108,7 +110,7 @@ def _start_worker(gone: Connection, begins: Connection) -> None:
 
 
 def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address: str) -> Iterator[Outcome]:
-    """Outcomes from the workers of a Dask cluster at `dask://HOST:PORT`; they share the study's folder."""
+    """Outcomes from the workers of a Dask cluster at `dask://HOST:PORT`; the workers share the study's folder."""
     if not address.startswith(SCHEME) or not address[len(SCHEME) :].rpartition(":")[2].isdigit():
         raise SearchError(f"cluster {address!r} is not understood; expected dask://HOST:PORT")
     distributed = need("distributed", "a cluster", "cluster")
@@ -135,7 +137,7 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
 
 
 def _outcome(future: Future[Outcome], cell: Cell) -> Outcome:
-    """How a cell of the cluster ended. A result that cannot be seen from here has not been kept."""
+    """Outcome of a cell of the cluster. A result invisible from this machine counts as failed."""
     import distributed
 
     error = future.exception()

@@ -1,9 +1,10 @@
-"""Contract checks for plugin authors: call one in a test, it raises AssertionError with the class, expected and given.
+"""Contract checks for plugin authors. A check, called in a test, raises AssertionError with the class, expected and
+given.
 
     def test_my_format_keeps_the_contract():
         check_format(WordBitmask(word=8))
 
-Checks that need a design space take a problem from `sparsemap.load_problem`.
+Checks in need of a design space take a problem from `sparsemap.load_problem`.
 """
 
 # ruff: noqa: I001  # imports of one module stay together

@@ -25,7 +25,7 @@ def expect(
     piece: of.Piece, holds: Any, what: str, expected: object = "", given: object = "",
     cause: str | PluginError | None = None,
 ) -> None:  # fmt: skip
-    """Raises AssertionError that names the plugin's class, unless `holds`; from the `cause`, or the method at fault."""
+    """Raises AssertionError with the plugin's class, unless `holds`; from the `cause`, or the method at fault."""
     if not holds:
         cls = type(piece)
         name = f" '{piece.name}'" if piece.name else ""
@@ -44,7 +44,7 @@ def array_of(piece: of.Piece, value: Any, shape: tuple[int, ...], what: str, kin
 
 
 def fibers(count: int, seed: int = 0) -> of.Fiber:
-    """Random fibers as formats meet them, arrays of shape (count,)."""
+    """Random fibers as input of formats, arrays of shape (count,)."""
     rng = np.random.default_rng(seed)
     length = 2.0 ** rng.integers(0, 11, count) + rng.integers(0, 2, count)
     slots = np.floor(2.0 ** rng.uniform(0, 12, count))
@@ -54,10 +54,11 @@ def fibers(count: int, seed: int = 0) -> of.Fiber:
 
 
 def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Iterable[of.Format] = ()) -> None:
-    """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
+    """Shapes, finite numbers from 0 on, widths independent of the occupancy, and independent entries.
 
-    Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
-    one length, not what is occupied; a format of blocks tells blocks apart. A codec is checked as `check_codec` says.
+    For formats with stored zeros: `block` and `padded` require compression, `below_compressed` excludes it; padded
+    fibers count their common length, not the occupancy; a format of blocks tells blocks apart. A codec is checked by
+    `check_codec`.
     """
     stores_zeros = piece.padded or piece.block > 1
     expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
@@ -99,14 +100,14 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Ite
 
 
 SAY = ("encoded", "units", "metadata_bits")
-"""Methods that say how many bits there are, each by default as the next one says."""
+"""Methods for the number of bits, each with the next as its default."""
 LENGTHS = (96, 35, 7, 1)
-"""Of the ranks that codecs are checked on, whole and ragged."""
+"""Lengths of ranks for checks of codecs, whole and ragged."""
 
 
 @attrs.frozen(kw_only=True)
 class _Mask(of.Format):
-    """A bit for every position: the rank above any codec, so that it meets fibers that are left out."""
+    """A bit for every position: a rank above any codec, to leave out fibers."""
 
     compressed: bool = True
 
@@ -125,9 +126,10 @@ MASKS = _Mask(name="mask"), _Mask(name="mask with offsets", offsets=True)
 
 
 def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:
-    """Random tiles of several lengths come back from their bits, alone, below a compressed rank with offsets and without,
-    and below each of `parents`; the bits are no fewer than the entropy of the masks, and as many in the mean as `encoded`
-    says."""
+    """Random tiles of several lengths must decode from their bits: alone, below a compressed rank with and without
+    offsets, and below each of `parents`. The bits are no fewer than the entropy of the masks, and match `encoded` in
+    the mean.
+    """
     expect(piece, piece.decodable, "has no codec", "methods encode and decode, or `lists` in TOML")
     rng, tried = np.random.default_rng(seed), 0
     alone = [([piece], (length,)) for length in LENGTHS]
@@ -174,7 +176,7 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
 
 
 def decodable(formats: Sequence[of.Format]) -> bool:
-    """Whether these ranks, outer to inner, may stand in this order."""
+    """Whether a decoder can read these ranks, outer to inner, in this order."""
     packed, told = False, False
     for form in formats:
         if not form.decodable or (form.needs_ends and not told):
@@ -186,7 +188,7 @@ def decodable(formats: Sequence[of.Format]) -> bool:
 
 
 def expected_bits(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros: int) -> float:
-    """Bits of metadata that `Format.encoded` expects of a tile with `nonzeros` > 0 at random places, with its offsets."""
+    """Bits of metadata expected by `Format.encoded` for a tile with `nonzeros` > 0 at random places, with its offsets."""
     words = math.prod(shape)
     usual = usual_shares(formats, shape, nonzeros)
     coding = Coding.of(formats, shape, usual=usual)
@@ -211,19 +213,19 @@ def expected_bits(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros
 
 
 def usual_shares(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros: int) -> list[float]:
-    """Per rank, the share of the positions that hold something."""
+    """Share of non-empty positions per rank."""
     parts = [block_of(form, shape[rank]) * math.prod(shape[rank + 1 :]) for rank, form in enumerate(formats)]
     return [_held(math.prod(shape), part, nonzeros) for part in parts]
 
 
 def _some(length: int, size: int, below: int, words: int, nonzeros: int) -> float:
-    """Expected runs of `size` positions of a fiber that hold something; the last may be shorter."""
+    """Expected non-empty runs of `size` positions of a fiber; the last may be shorter."""
     whole, rest = divmod(length, size)
     return whole * _held(words, size * below, nonzeros) + (_held(words, rest * below, nonzeros) if rest else 0.0)
 
 
 def _held(words: int, part: int, nonzeros: int) -> float:
-    """The chance that a part of the words holds any of the nonzeros."""
+    """Probability of at least one nonzero in a part of the words."""
     return 1.0 - math.comb(words - part, nonzeros) / math.comb(words, nonzeros)
 
 
@@ -238,7 +240,7 @@ def _unit_arrays(piece: of.Format, fiber: of.Fiber, count: int) -> dict[str, of.
 
 
 def check_mechanism(piece: of.Mechanism, places: Iterable[Place] = (Place("GLB", 1), Place("MAC", None))) -> None:
-    """Filters with a target and leaders, and shares removed between 0 and the probability that leaders are empty."""
+    """Filters with a target and leaders, and removed shares between 0 and the probability of empty leaders."""
     empty = np.linspace(0.0, 1.0, 101)
     for place in places:
         expect(piece, isinstance(piece.needs_metadata(place), bool), "needs_metadata must be True or False")
@@ -257,7 +259,7 @@ def check_mechanism(piece: of.Mechanism, places: Iterable[Place] = (Place("GLB",
 
 
 def check_density(piece: of.DensityModel, shape: tuple[int, ...] = (16, 24), seed: int = 0) -> None:
-    """Probabilities that sum to one, the right mean, and agreement between the methods of the occupancy."""
+    """Probabilities with a sum of one, the right mean, and agreement between the methods of the occupancy."""
     whole = piece.occupancy(shape)
     expect(piece, 0 <= whole.density <= 1, "density", "0..1", whole.density)
     for tile in product(*[[size for size in {1, 2, axis // 2, axis} if size and axis % size == 0] for axis in shape]):
@@ -286,7 +288,7 @@ def check_density(piece: of.DensityModel, shape: tuple[int, ...] = (16, 24), see
 
 
 def check_memory_level(piece: of.MemoryLevel) -> None:
-    """`usable_bits`: no more than the capacity, growing with it, and unlimited if that is."""
+    """`usable_bits`: at most the capacity, growing with the capacity, and unlimited for an unlimited capacity."""
     expect(piece, piece.usable_bits(None) is None, "usable_bits(None)", None, piece.usable_bits(None))
     usable = []
     for bits in (1024, 8192, 2**20):
@@ -297,7 +299,7 @@ def check_memory_level(piece: of.MemoryLevel) -> None:
 
 
 def check_technology(piece: of.Technology, problem: Problem) -> None:
-    """Energies from 0 on for every action at every level; gated and skipped ones cost no more than full ones."""
+    """Energies from 0 on for every action at every level; gated and skipped actions cost no more than full actions."""
 
     def check(what: str, given: float, full: float = np.inf) -> float:
         expect(piece, np.ndim(given) == 0 and np.isfinite(given) and given >= 0, what, "a number from 0 on", given)

@@ -1,4 +1,4 @@
-"""Checks of what a search is made of: segments, cost models, objectives, operators, searchers."""
+"""Checks of the parts of a search: segments, cost models, objectives, operators, searchers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..searching.driver import Search
 from .pieces import array_of, expect
 
 LARGEST_BUDGET = 50_000
-"""Designs up to which a searcher is asked for its third batch."""
+"""Largest budget, in designs, to get a third batch from a searcher."""
 COLUMN_TYPES = {"bounds": "float64", "order": "int8", "formats": "int8", "mechanisms": "int8", "decoded": "int8"}
 
 
 def check_segment(piece: of.Segment, problem: Problem, count: int = 200, seed: int = 0) -> None:
-    """Genes, columns, moves, and `encode` as the inverse of `decode` (where there is one), on random genes.
+    """Genes, columns, moves, and `encode` as the inverse of `decode` (if defined), on random genes.
 
-    Problems that pad their sizes should do so by a space that contains the segment.
+    Problems with padded sizes should get the padding from a space with the segment.
     """
     genes = piece.genes(problem)
     names = genes.names
@@ -82,7 +82,7 @@ def _check_column(piece: of.Segment, problem: Problem, name: str, column: of.Arr
 
 
 def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, seed: int = 0) -> None:
-    """Shapes, named reasons, infinity for invalid designs; results that do not depend on the batch or on `detail`.
+    """Shapes, named reasons, infinity for invalid designs; results independent of the batch and of `detail`.
 
     A detailed evaluation may name more reasons for an invalid design, but rejects no other designs.
     """
@@ -135,7 +135,7 @@ def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, se
 
 
 def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None:
-    """One score per design, and one value per name, which do not depend on the other designs."""
+    """One score per design, and one value per name, independent of the other designs."""
     rng = np.random.default_rng(seed)
     energy, cycles = np.exp(rng.uniform(0, 30, (2, count)))
     reasons = np.zeros(count, np.uint64)
@@ -154,7 +154,9 @@ def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None
 
 
 def check_operator(piece: of.Init | of.Selection | of.Crossover | of.Mutation, problem: Problem, seed: int = 0) -> None:
-    """An Init, Selection, Crossover or Mutation: shapes, genes within bounds, inputs kept, one seed one result."""
+    """An Init, Selection, Crossover or Mutation: shapes, genes within bounds, unchanged inputs, equal results for equal
+    seeds.
+    """
     space, rng = problem.space, np.random.default_rng(seed)
     genomes = space.sample(40, rng)
     scores = np.where(rng.random(40) < 0.3, np.inf, rng.random(40))
@@ -193,9 +195,9 @@ def _operated(piece: of.Piece, parents: of.Scored, context: of.Context) -> of.Ge
 
 
 def check_searcher(piece: of.Searcher, problem: Problem, budget: int = 300, seed: int = 0) -> None:
-    """Runs twice with one seed: the same genomes within bounds, at least one, no more than the budget.
+    """Two runs with the same seed: the same genomes within bounds, at least one, no more than the budget.
 
-    The budget grows until the searcher proposes three batches, unless it ends before.
+    The budget grows until the searcher proposes three batches, unless the searcher ends before.
     """
     batches = _batches(piece, problem, budget, seed)
     while len(batches) < 3 and sum(map(len, batches)) == budget < LARGEST_BUDGET:

@@ -1,6 +1,6 @@
-"""The built-in charges: what hardware pays for and Timeloop's formulas leave out (docs/model.md, Charges).
+"""The built-in charges: hardware costs left out of Timeloop's formulas (docs/model.md, Charges).
 
-Each is an option of one link of the chain; the files beside this one have the longer formulas.
+Each charge is an option of one link of the chain; the files beside this module hold the longer formulas.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from sparsemap import Charge
 
 @attrs.frozen(kw_only=True)
 class Option(Charge):
-    """A charge that the analytic model knows by its name."""
+    """A charge known to the analytic model by name."""
 
 
 class GateTime(Option):
-    """Time is counted as if no filter at storage were there that lets the cycle pass; energy with all filters."""
+    """Time is counted without the storage filters that let the cycle pass; energy is counted with all filters."""
 
     type_name: ClassVar[str] = "gate-time"
 
 
 class Positions(Option):
-    """A position takes its cycle unless a skip covers it, also where all operands are compressed and empty."""
+    """Every position takes a cycle unless a skip covers it, even where all operands are compressed and empty."""
 
     type_name: ClassVar[str] = "positions"
 
@@ -37,13 +37,13 @@ class Drains(Option):
 
 
 class Sums(Option):
-    """A discount: an update of the output happens where a product is, and sums that are still zero do not move."""
+    """A discount: an update of the output happens only with a product, and sums still at zero do not move."""
 
     type_name: ClassVar[str] = "sums"
 
 
 class Holes(Option):
-    """A discount: padding around an operand, and what none of its windows takes, does not move."""
+    """A discount: padding around an operand, and positions outside all windows, do not move."""
 
     type_name: ClassVar[str] = "holes"
 
@@ -55,58 +55,60 @@ class LoopsEnd(Option):
 
 
 class FilterMetadata(Option):
-    """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
+    """A filter reads the metadata of its leaders, or the words of leaders without metadata."""
 
     type_name: ClassVar[str] = "filter-metadata"
     of_metadata: ClassVar[bool] = True
 
 
 class Stay(Option):
-    """A tile that stays while the leaders' tiles change is needed if any of these holds something."""
+    """A stationary tile is needed if any leader tile it meets is not empty."""
 
     type_name: ClassVar[str] = "stay"
 
 
 class RunLengths(Option):
-    """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
+    """All existing fibers are written, including empty fibers; run lengths have widths and escapes."""
 
     type_name: ClassVar[str] = "run-lengths"
     of_metadata: ClassVar[bool] = True
 
 
 class Pointers(Option):
-    """The innermost rank outside a child's tile has offsets where tiles are left out, or go to several readers."""
+    """The innermost rank outside a child's tile has offsets where tiles are left out or go to several readers."""
 
     type_name: ClassVar[str] = "pointers"
     of_metadata: ClassVar[bool] = True
 
 
 class Imbalance(Option):
-    """Compute units wait for the slowest of those with which they share tiles."""
+    """Compute units wait for the slowest of the units sharing their tiles."""
 
     type_name: ClassVar[str] = "imbalance"
 
 
 class Vectors(Option):
-    """Compute units that step together take as long for a vector that is partly filled as for a full one."""
+    """Compute units stepping together take as long for a partly filled vector as for a full one."""
 
     type_name: ClassVar[str] = "vectors"
 
 
 class Intersection(Option):
-    """An addition for every metadata access of a leader of a skip; a run of empty positions takes a cycle for each `width`."""
+    """Every metadata access of a skip's leader costs an addition; a run of empty positions takes a cycle per `width`."""
 
     type_name: ClassVar[str] = "intersection"
 
 
 class Overlap(Option):
-    """A level that is not double-buffered adds the time of its transfers; one that is has room for fewer words."""
+    """A level without double buffering adds the time of its transfers; a double-buffered level has room for fewer
+    words.
+    """
 
     type_name: ClassVar[str] = "overlap"
 
 
 class Leakage(Option):
-    """All memories that there are leak for as long as the design runs, used or not."""
+    """All memories of the chip leak for as long as the design runs, used or not."""
 
     type_name: ClassVar[str] = "leakage"
 
@@ -125,7 +127,7 @@ class NetworkCharge(Option):
 
 @attrs.frozen(kw_only=True)
 class ChargeOptions:
-    """Which of the built-in charges a model has: by construction in no order."""
+    """The built-in charges of a model, as flags without order."""
 
     gate_time: bool = False
     positions: bool = False

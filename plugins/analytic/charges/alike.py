@@ -1,4 +1,4 @@
-"""Operands whose tiles are alike within blocks (`imbalance`)."""
+"""Operands with equally filled tiles within blocks (`imbalance`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..layout import Layout
 
 
 def blocks_of(lay: Layout, t: int) -> Array:
-    """(D,) how far a dimension moves within a block of tensor t."""
+    """(D,) steps of a dimension within a block of tensor t."""
     found = np.ones(lay.D)
     for rank, words in zip(lay.ranks[t], lay.alike.get(t, (1,) * len(lay.ranks[t])), strict=True):
         for d, factor in rank:
@@ -20,5 +20,5 @@ def blocks_of(lay: Layout, t: int) -> Array:
 
 
 def rarity(density: float) -> float:
-    """The logarithm of the chance that a word is empty."""
+    """Logarithm of the probability of an empty word."""
     return log1p(-min(density, 1.0 - 1e-12))

@@ -1,4 +1,4 @@
-"""Of what a tile brings, the words: neither padding nor holes that no window takes (docs/model.md, `holes`)."""
+"""Share of words among the positions of tiles, without padding and holes between windows (docs/model.md, `holes`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ..occupancy.lookup import Number, Table, fingerprint
 
 
 def share_at_once(lay: Layout, t: int, units: Array) -> Array:
-    """(n,) the share of words among the positions of tensor t that neighbouring compute units take at once, each one once;
-    `units` (D, n) along every dimension."""
+    """(n,) share of words among the positions of tensor t read by neighbouring compute units at once, each counted
+    once; `units` (D, n): compute units along every dimension.
+    """
     found: Array = np.ones(units.shape[1])
     for r, there in enumerate(lay.gaps[t]):
         if there is not None:
@@ -28,7 +29,7 @@ def share_at_once(lay: Layout, t: int, units: Array) -> Array:
 
 
 def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
-    """What `_share` said for the keys that were asked for, and who may ask now."""
+    """Cached results of `_share` by key, and a lock."""
     found: tuple[Table[Number], RLock] = lay.problem.remember(
         (looked_up, lay.ragged, t, r), lambda: (Table(Number), RLock())
     )
@@ -36,7 +37,7 @@ def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
 
 
 def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
-    """(B,) what `_share` has for keys (K, B), each asked for once."""
+    """(B,) results of `_share` for keys (K, B), each computed once."""
 
     def fill(rows: Rows) -> Number:
         return Number(
@@ -49,10 +50,10 @@ def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:
-    """Of the positions of one rank that all tiles have together, or runs of tiles that share words, the share of words.
+    """Share of words among the positions of one rank, over all tiles, or over all runs of tiles with shared words.
 
-    `key`: the term of the rank along which a run goes, its step and length; the tile's extent of each term; then, block by
-    block, the distance and number of children of each term that get words at once, 0 and 0 where it has one child.
+    `key`: the term of the rank along a run, step and length of the run; the tile's extent of each term; then, block by
+    block, distance and number of children of each term receiving words at once, 0 and 0 for a single child.
     """
     along, reach, count, *rest = key
     rank = lay.ranks[t][r]

@@ -1,6 +1,6 @@
-"""Expected maxima of the work of many compute units, from the distributions of what their tiles hold.
+"""Expected maxima of the work of many compute units, from the occupancy distributions of their tiles.
 
-Everything is computed once per distinct tile (`inner/maxima.py`).
+Every distinct tile is computed once (`inner/maxima.py`).
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     from ..prepared import ModelTables
 
 LANES = np.ldexp(1.0, np.arange(-2, 31))
-"""Numbers of units for which the maximum of a tile is tabulated, from a quarter on, as `inner/maxima.py` has them."""
+"""Numbers of units with tabulated maxima, from a quarter on, as in `inner/maxima.py`."""
 TAILS = np.ldexp(1.0, -np.arange(21))
-"""Shares of the units for which thresholds of a tile are."""
+"""Shares of the units for the thresholds of a tile."""
 SHAPES = 128
-"""Shapes whose distributions are kept: tiles of one shape come with many numbers of words at which skips look."""
+"""Limit of cached distributions: a shape occurs with many numbers of words examined by skips."""
 
 
 class WorkTiles:
-    """Thresholds and maxima of the tiles of one operand. Several threads may ask at once; they take turns."""
+    """Thresholds and maxima of the tiles of one operand. A lock lets several threads take turns."""
 
     def __init__(self, occupancy: Occupancy, lanes: int) -> None:
-        """`lanes`: of how many of LANES there are maxima."""
+        """`lanes`: number of entries of LANES with maxima."""
         self.occupancy, self.lanes, self.lock = occupancy, lanes, Lock()
         self.table = Table(Number, most=1 << 62, width=lanes + 2 + 2 * len(TAILS))
         self._known: dict[tuple[int, ...], tuple[Array, Array]] = {}
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return 2 * sum(k.size for k, _ in list(self._known.values())) + self.table.size
 
     def of(self, looks: Array, widths: Array) -> Array:
-        """Figures (width, n) of tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
+        """Figures (width, n) of tiles, by the words (n,) examined by a skip and by shapes (ranks, n)."""
 
         def make(rows: Rows) -> Array:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
@@ -59,7 +59,7 @@ class WorkTiles:
             return self.table.data[rows].T
 
     def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
-        """Maxima of `lanes` units, moments, values and shares."""
+        """Maxima for `lanes` numbers of units, moments, values and shares."""
         k, p = self._shape(shape)
         values, found = np.empty_like(k), np.empty(self.table.width)
         functions.fewer_taken(k, looks, float(max(math.prod(shape), looks)), values)
@@ -70,7 +70,7 @@ class WorkTiles:
         return found
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Occupancies of a tile, and their shares."""
+        """Occupancies of a tile, with shares."""
         if shape not in self._known:
             if len(self._known) >= SHAPES:
                 self._known.clear()
@@ -80,7 +80,9 @@ class WorkTiles:
 
 
 def _normal() -> Array:
-    """Numbers (2, 6001), and the chance that a normal one is below: by its series, whose terms are all positive."""
+    """(2, 6001) numbers, and the probability of a standard normal variable below each: a series with positive terms
+    only.
+    """
     at = np.linspace(-9.0, 9.0, 6001)
     total, term = np.zeros_like(at), np.abs(at)
     for n in range(1, 400, 2):
@@ -94,7 +96,7 @@ NORMAL = _normal()
 
 
 def _normal_maxima() -> Array:
-    """Of the maximum of LANES normal numbers, one at least: (2, len(LANES)) mean and standard deviation."""
+    """(2, len(LANES)) mean and standard deviation of the maximum of LANES normal variables, at least one."""
     (at, below), found = NORMAL, []
     middle = 0.5 * (at[1:] + at[:-1])
     for count in LANES:
@@ -112,12 +114,12 @@ DEVIATIONS = np.divide(*NORMAL_MAXIMA[::-1, np.maximum(np.arange(len(LANES)), _T
 
 
 def lanes_for(units: float) -> int:
-    """How many of LANES it takes where no more `units` than these wait for each other."""
+    """Number of entries of LANES needed for at most `units` waiting units."""
     return 4 * math.ceil((log2(units) + 4.0) / 4.0)
 
 
 def works_of(known: ModelTables, units: float) -> list[WorkTiles]:
-    """The tables of the operands, for no more than so many units."""
+    """The tables of the operands, for at most `units` units."""
     lay, lanes = known.layout, lanes_for(units)
 
     def make() -> list[WorkTiles]:
@@ -127,14 +129,14 @@ def works_of(known: ModelTables, units: float) -> list[WorkTiles]:
 
 
 def limits_of(known: ModelTables, t: int) -> Array:
-    """Words of the whole tensor, or words per rank where the shape matters."""
+    """Words of the whole tensor, or words per rank where shape matters."""
     lay = known.layout
     whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
     return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
 
 
 def rank_of(lay: Layout, t: int) -> Array:
-    """(D,) the tensor rank that a dimension moves; 0 if none, or where shapes do not matter."""
+    """(D,) tensor rank moved by a dimension; 0 for none, and where shapes do not matter."""
     found = np.zeros(lay.D, dtype=np.int64)
     if lay.occupancies[t].by_shape:
         for r, rank in enumerate(lay.ranks[t]):

@@ -11,9 +11,13 @@ __all__ = ["beaten", "least_delivered", "least_in_classes", "least_inside"]
 def least_inside(
     values: Reals, sizes: Wholes, pairs: Wholes2, ends: Wholes, taken: Flags, smaller: Whole, less: Reals
 ) -> None:
-    """In place, the least of `values` (n,) over all tiles inside each one, in C order of `sizes` (D,) options: of dimension d
-    `pairs` up to ends[d] have the place of an option and that of one smaller by a prime factor, ascending. `taken` (D,) says
-    which extents may be smaller; along `smaller` (-1: none) they have to be. Scratch: (n,)."""
+    """Replace `values` (n,) in place by the minimum over all tiles inside each tile, in C order of `sizes` (D,)
+    options.
+
+    For dimension d, rows of `pairs` up to ends[d] hold the place of an option and of an option smaller by a prime
+    factor, ascending. `taken` (D,): dimensions allowed to shrink. Dimension `smaller` (-1: none) has to shrink. `less`
+    (n,) is scratch.
+    """
     block = values.shape[0]
     first = 0
     for d in range(sizes.shape[0]):
@@ -44,9 +48,13 @@ def least_in_classes(
     energy: Reals3, tile: Wholes, loop: Wholes, again: Reals2, own: Reals2, still: Reals2, moves: Flags2, sizes: Wholes,
     pairs: Wholes2, ends: Wholes, taken: Flags, values: Reals, less: Reals, best: Reals, found: Reals2,
 ) -> None:  # fmt: skip
-    """The least (K, N) by class, its `tile` (N,) and the `loop` around it, of `energy` (K, D, n) of the tiles inside. Of T
-    tensors, pJ `again` (T, n) if they come with every tile of the level, and `own` (T, N) if they stay; `still` (D, T) is what
-    `energy` has of them where loop d inside does not move them, `moves` (T, D). Scratch: (D,), and three times (n,)."""
+    """Minimum `found` (K, N) by class, a `tile` (N,) with the `loop` innermost around it, of `energy` (K, D, n) of the
+    tiles inside.
+
+    For each of T tensors: `again` (T, n) is the pJ if reloaded with every tile of the level, `own` (T, N) the pJ if
+    stationary. `still` (D, T) is the part already in `energy` where loop d inside does not move the tensor, by `moves`
+    (T, D). Scratch: (D,), and three times (n,).
+    """
     n = values.shape[0]
     for k in range(found.shape[0]):
         for i in range(n):
@@ -82,9 +90,11 @@ def least_delivered(
     words: Reals, widths: Reals2, extents: Reals2, loops: Reals2, turns: Reals2, ranks: Wholes2, moves: Flags,
     single: Whole, found: Reals2,
 ) -> None:  # fmt: skip
-    """What comes at least (D, n) by the innermost loop (`bound_tiles.delivered`). `words`, `widths` (R, n) of the tiles with
-    `extents` and `loops` around them, and `turns` of these, (D, n); `ranks` (R, 4): of two terms dimension and coefficient,
-    dimension -1 for none; `moves` (D,) the tensor."""
+    """Minimum words delivered (D, n), by innermost loop (`bound_tiles.delivered`).
+
+    `words`, `widths` (R, n) describe tiles with `extents`, inside `loops` with `turns`, (D, n). `ranks` (R, 4):
+    dimension and coefficient of two terms, dimension -1 for none. `moves` (D,): dimensions moving the tensor.
+    """
     for i in range(words.shape[0]):
         anew = 1.0
         for r in range(ranks.shape[0]):
@@ -110,7 +120,9 @@ def uncover(
     words: Reals, widths: Reals2, extents: Reals2, loops: Reals2, ranks: Wholes2, single: Whole, steps: Real, r: Whole,
     term: Whole, i: Whole, found: Reals2,
 ) -> None:  # fmt: skip
-    """The same of tile i where the loop along a term of rank r is innermost: each of its steps brings what it uncovers."""
+    """Minimum words of tile i with the loop along a term of rank r innermost: each of the loop's steps delivers only
+    the uncovered words.
+    """
     d = ranks[r, term]
     other = ranks[r, 2 - term]
     along = loops[d, i]
@@ -122,7 +134,7 @@ def uncover(
 
 
 def beaten(rows: Reals2, found: Flags) -> None:
-    """Which of the columns (n,) of `rows` (m, n) another one is below in all, or an earlier one equals."""
+    """Flag columns (n,) of `rows` (m, n) dominated by another column: nowhere above, and below in some row or earlier."""
     for i in range(found.shape[0]):
         found[i] = 0
         for j in range(found.shape[0]):

@@ -1,4 +1,4 @@
-"""The least over ways to share a fan-out among the children of a level: a step of the lower bound (`bound_inner.py`)."""
+"""Minimum over all ways to share a fan-out among the children of a level: a step of the lower bound (`bound_inner.py`)."""
 
 from __future__ import annotations
 
@@ -17,90 +17,94 @@ EVERY_PJ = 3
 EVERY_BITS = 4
 EVERY_CHILD = 5
 LOG_WORDS = 6
-"""Planes of a tensor: bits and pJ of another child; of one with filters, pJ, the three without filters, and log2 of words."""
+"""Planes of a tensor: bits, words and pJ of another child. With filters also: pJ, bits and words without filters, and
+log2 of words.
+"""
 WIRES = 0
 OTHERS = 1
-"""Columns of a tensor's way: pJ of a bit for the copies of a word, copies - 1; log2 of bounds of loops follow."""
+"""Columns of a tensor's way: pJ per bit for the copies of a word, number of copies minus 1; then log2 of loop bounds.
+"""
 
 
 class Shares:
-    """W ways to share a fan-out, and n tiles that the children might hold together."""
+    """W ways to share a fan-out, and n tiles held by all children together."""
 
     tiles: Wholes
-    """(n,) among all N."""
+    """(n,) indices among all N tiles."""
     possible: Flags2
-    """(D, n) whether a loop may be the innermost around a tile .."""
+    """(D, n) whether a loop may be innermost around a tile."""
     base: Reals2
-    """.. and pJ with it, whatever the way."""
+    """(D, n) pJ independent of the way, by innermost loop."""
     log_extents: Reals2
-    """(D, n)"""
+    """(D, n) log2 of the extents."""
     tier: Wholes
-    """(W,) the row of `least_shared` that a way counts for."""
+    """(W,) row of `least_shared` for a way."""
     rows: Wholes2
-    """(W, D) those of `places` whose sum is the tile of a child .."""
+    """(W, D) rows of `places` adding up to the tile of a child."""
     places: Wholes2
-    """.. (E, n) .."""
+    """(E, n) contributions to the index of a child's tile."""
     fits: Flags
-    """.. (N,) if that can be held."""
+    """(N,) whether a child can hold the tile."""
     some: Flags
-    """(W,) scratch: whether some tile of a block can be."""
+    """(W,) scratch: whether any tile of a block fits."""
     widths: Reals
-    """The table `LeastUnits.widths` .."""
+    """The table `LeastUnits.widths`."""
     sizes: Reals
-    """.. (D,) or (0,) without such tables .."""
+    """(D,) sizes of this table's axes; (0,) without the table."""
     logs: Reals2
-    """.. of log2 of extents (D, n), rounded down .."""
+    """(D, n) log2 of extents, rounded down: arguments of the table."""
     each: Reals2
-    """.. less those of children (W, D)."""
+    """(W, D) log2 of the children, to subtract."""
     told_alone: Reals
-    """The table `LeastUnits.told_alone` .."""
+    """The table `LeastUnits.told_alone`."""
     told: Reals
-    """.. and `LeastUnits.told` .."""
+    """The table `LeastUnits.told`."""
     told_sizes: Reals
-    """.. (2,) or (0,) without them .."""
+    """(2,) sizes of both tables' axes; (0,) without the tables."""
     log_words: Reals2
-    """.. of log2 of operands' words (2, n) .."""
+    """(2, n) log2 of operands' words: arguments of both tables."""
     cut: Reals2
-    """.. less those of the most parts of them (W, 2)."""
+    """(W, 2) log2 of the largest number of parts, to subtract."""
     unit: Reals2
     """(W, block) scratch: pJ of accesses next to the compute units."""
     columns: Reals3
-    """(planes, D, n) of tensors that children get, one after the other .."""
+    """(planes, D, n) planes of all tensors received by children, tensor after tensor."""
     planes: Wholes
-    """.. (T,) from these on."""
+    """(T,) first plane of each tensor."""
     filtered: Flags
-    """(T,) whether filters hold back what the tiles need .."""
+    """(T,) whether filters hold back words for the tiles."""
     moves: Flags2
-    """.. (T, D) with a loop that moves the tensor."""
+    """(T, D) whether a loop moves the tensor."""
     ways: Reals2
-    """(rows, C) distinct ways of a tensor .."""
+    """(rows, C) distinct ways, tensor after tensor."""
     ends: Wholes
-    """.. (T,) up to these .."""
+    """(T,) end of each tensor's rows."""
     alike: Wholes
-    """.. (rows,) the first one for which filters leave as much."""
+    """(rows,) the first row with the same share left by filters."""
     which: Wholes2
-    """(W, T) the row of a way; (W, 3) at least, filled up with a row of zeros behind all others."""
+    """(W, T) row of each way by tensor; padded to (W, 3) with the row of zeros behind all others."""
     plan: Wholes
-    """What filters look at (`LeastAccesses.plan`), of tensors one after the other .."""
+    """Filters and leaders (`LeastAccesses.plan`), tensor after tensor."""
     chances: Reals
-    """.. with their tables .."""
+    """Tables of probabilities, tensor after tensor."""
     plans: Wholes2
-    """.. (T, 2) from these places on."""
+    """(T, 2) starts of a tensor in `plan` and `chances`."""
     log_computes: Reals
-    """(T,) log2 of the accesses that computes would make one by one."""
+    """(T,) log2 of the accesses if every compute made its own."""
     share: Reals2
-    """(rows, block) scratch: what filters leave .."""
+    """(rows, block) scratch: share left by filters."""
     term: Reals2
-    """.. and pJ of a tensor; of (rows + 2)."""
+    """(rows + 2, block) scratch: pJ of a tensor."""
     rank: Reals2
     """(3, block) scratch."""
     best: Reals2
-    """(K, block) scratch: the least of a tier."""
+    """(K, block) scratch: minimum of a tier."""
 
 
 def least_shared(x: Shares, energy: Reals3) -> None:
-    """The least pJ (K, D, N), for the tiles which the children of a level hold together, with each loop that is possible as
-    the innermost around them, over all ways to share the fan-out."""
+    """Minimum pJ (K, D, N) over all ways to share the fan-out, for the tiles held by all children of a level together,
+    by innermost loop around them.
+    """
     n = x.tiles.shape[0]
     size = x.best.shape[1]
     for block in range((n + size - 1) // size):
@@ -137,7 +141,7 @@ def least_shared(x: Shares, energy: Reals3) -> None:
 def fitting_tiles(
     first: Whole, count: Whole, rows: Wholes2, places: Wholes2, fits: Flags, some: Flags, unit: Reals2
 ) -> None:
-    """0 where a child can hold its tile of a block, else infinity; and whether some can be held."""
+    """Set `unit` to 0 where a child can hold its tile of a block, else infinity; set `some` where any tile fits."""
     for w in range(rows.shape[0]):
         some[w] = 0
         for b in range(count):
@@ -151,7 +155,7 @@ def fitting_tiles(
 def widths_pj(
     first: Whole, count: Whole, some: Flags, widths: Reals, sizes: Reals, logs: Reals2, each: Reals2, unit: Reals2
 ) -> None:
-    """Adds pJ of accesses next to the units, by the extents of a child's tile."""
+    """Add pJ of accesses next to the units, by the extents of a child's tile."""
     for w in range(some.shape[0]):
         if some[w]:
             for b in range(count):
@@ -165,7 +169,7 @@ def operands_pj(
     first: Whole, count: Whole, some: Flags, alone: Reals, told: Reals, sizes: Reals, log_words: Reals2, cut: Reals2,
     unit: Reals2,
 ) -> None:  # fmt: skip
-    """The same by the words of operands in a child's tile."""
+    """Add pJ of accesses next to the units, by the operand words in a child's tile."""
     for w in range(some.shape[0]):
         if some[w]:
             for b in range(count):
@@ -187,7 +191,7 @@ def handed_pj(
     d: Whole,
     term: Reals2,
 ) -> None:
-    """What a tensor adds, by its ways from `start` on."""
+    """pJ of a tensor without filters, for rows `start` to `end` of its ways."""
     for q in range(start, end):
         for b in range(count):
             bits = columns[plane + BITS, d, first + b]
@@ -198,7 +202,7 @@ def kept_share(
     first: Whole, count: Whole, q: Whole, ways: Reals2, log_extents: Reals2, columns: Reals3, plane: Whole, d: Whole,
     plan: Wholes, at: Whole, chances: Reals, table: Whole, log_computes: Real, rank: Reals2, share: Reals2,
 ) -> None:  # fmt: skip
-    """The share of words' accesses that filters leave in way q."""
+    """Share of the accesses to words left by filters in way q."""
     for b in range(count):
         share[q, b] = 1.0
     actions = plan[at]
@@ -238,7 +242,9 @@ def filtered_pj(
     first: Whole, count: Whole, start: Whole, end: Whole, ways: Reals2, alike: Wholes, columns: Reals3, plane: Whole,
     d: Whole, share: Reals2, term: Reals2,
 ) -> None:  # fmt: skip
-    """What a tensor with filters adds, by its ways from `start` on: they leave no less than if every word goes to one child."""
+    """pJ of a tensor with filters, for rows `start` to `end` of its ways. Filters leave at least the share left with
+    every word going to one child.
+    """
     for q in range(start, end):
         for b in range(count):
             i = first + b
@@ -255,7 +261,7 @@ def least_sums(
     first: Whole, count: Whole, d: Whole, tier: Wholes, some: Flags, which: Wholes2, base: Reals2, unit: Reals2,
     term: Reals2, best: Reals2,
 ) -> None:  # fmt: skip
-    """The least pJ of every tier with loop d innermost, of a block of tiles."""
+    """Minimum pJ of every tier with loop d innermost, for a block of tiles."""
     for k in range(best.shape[0]):
         for b in range(count):
             best[k, b] = inf

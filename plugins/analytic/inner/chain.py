@@ -1,4 +1,4 @@
-"""The chain of docs/model.md for one design after another: from loops and choices to energy, cycles and reasons."""
+"""The chain of docs/model.md for one design after another: loops and choices in, energy, cycles and reasons out."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def evaluate(
     m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts, bounds: Reals3, order: Small3, slots: Small3,
     genes: Small2, decoded: Small2, state: Wholes, energy: Reals, cycles: Reals, reasons: Wholes,
 ) -> None:  # fmt: skip
-    """Energy in pJ, cycles and reasons (B,) of the designs with `state` 0, which becomes 1 where tables lack nothing, and 2 of
-    what is no design. Designs: bounds and order (L, D, B), formats (T, slots, B), mechanisms (A, B), decoding levels (T, B)."""
+    """Energy in pJ, cycles and reasons (B,) of the designs with `state` 0. The state becomes 1 where tables are
+    complete, and 2 where the columns are no design. Designs: bounds and order (L, D, B), formats (T, slots, B),
+    mechanisms (A, B), decoding levels (T, B).
+    """
     for b in range(state.shape[0]):
         if state[b] or k.full:
             continue
@@ -49,8 +51,10 @@ def evaluate_whole(
     m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts, bounds: Reals3, order: Small3, slots: Small3,
     genes: Small2, decoded: Small2, b: Whole,
 ) -> Whole:  # fmt: skip
-    """The whole chain of design b, whatever reasons are against it; returns whether tables lack nothing, and 2 of what is no
-    design. A design whose loops do not multiply to the sizes has no tiles: bounds of one take their place."""
+    """Evaluate the whole chain for design b, even if invalid. Returns 1 if the tables are complete, 0 if figures are
+    missing, 2 if the columns are no design. A design with loops not multiplying to the sizes has no tiles: bounds of
+    one replace the loops.
+    """
     if not take_design(m, x, bounds, order, slots, genes, decoded, b):
         return 2
     x.whole = 1
@@ -61,7 +65,7 @@ def evaluate_whole(
 def take_design(
     m: Facts, x: OneDesign, bounds: Reals3, order: Small3, slots: Small3, genes: Small2, decoded: Small2, b: Whole
 ) -> Whole:
-    """Loops and choices of design b; whether all are numbers that a design may have."""
+    """Copy loops and choices of design b; return whether all numbers are in range."""
     good = 1
     for g in range(m.L):
         seen = 0
@@ -91,7 +95,7 @@ def take_design(
 
 
 def chain(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts) -> None:
-    """All links; up to the first that finds a reason, or if the `whole` is asked for to the end."""
+    """Evaluate all links, up to the first with a reason, or, with `whole`, to the end."""
     k.lacking = 0
     x.reasons = 0
     unrolled(m, x)
@@ -142,7 +146,7 @@ def chain(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts)
 
 
 def check_probability(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Q9: a chance above one, at which Timeloop stops."""
+    """Q9: reject a probability above one, at which Timeloop stops."""
     for i in range(m.operand.shape[0]):
         t = m.operand[i]
         if c.impossible[i] and m.probability_bit[t] >= 0:

@@ -1,5 +1,6 @@
-"""Checks of one design: bounds, fan-out, formats, mechanisms, capacities (docs/model.md, section 10). Each adds the bit of
-its reason."""
+"""Checks of one design: bounds, fan-out, formats, mechanisms, capacities (docs/model.md, section 10). Each failed check
+sets the bit of a reason.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from .facts import Facts
 
 
 def mark(x: OneDesign, bit: Whole, wrong: Whole) -> None:
-    """Adds a reason."""
+    """Add a reason if `wrong`."""
     if wrong and bit >= 0:
         x.reasons |= 1 << bit
 
 
 def check_loops(m: Facts, x: OneDesign) -> None:
-    """Bounds multiply to the sizes, children fit the fan-out, and a tensor slides by along the outermost loop."""
+    """Check that bounds multiply to the sizes, and that a sliding tensor slides along the outermost loop."""
     for d in range(m.D):
         product = 1.0
         for g in range(m.L):
@@ -35,7 +36,7 @@ def check_fanout(m: Facts, x: OneDesign) -> None:
 
 
 def outermost(m: Facts, x: OneDesign, t: Whole) -> Whole:
-    """The dimension of the outermost loop around the home of tensor t; that of `slides` if there is none."""
+    """Dimension of the outermost loop around the home of tensor t; without a loop there, the dimension of `slides`."""
     for s in range(m.home[t]):
         for p in range(m.D):
             d = x.order[m.temporal[s], p]
@@ -45,7 +46,9 @@ def outermost(m: Facts, x: OneDesign, t: Whole) -> Whole:
 
 
 def loops_within(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
-    """Ranks of tensor t in the tile of level s: loops that move it, those of a tile that is decoded as a whole as one."""
+    """Ranks of tensor t in the tile of level s: loops moving the tensor; all loops of a tile decoded as a whole count
+    as a single rank.
+    """
     count = 0
     inside = 0
     for p in range(x.loops):
@@ -58,7 +61,7 @@ def loops_within(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
 
 
 def several_inside(m: Facts, x: OneDesign, t: Whole) -> Whole:
-    """Whether the innermost rank takes several loops: those of a tile that is decoded as a whole."""
+    """Whether the innermost rank covers several loops, in a tile decoded as a whole."""
     inside = 0
     for p in range(x.loops):
         if m.relevant[t, x.loop_dim[p]] and x.loop_block[p] >= x.decoded[t]:
@@ -67,7 +70,7 @@ def several_inside(m: Facts, x: OneDesign, t: Whole) -> Whole:
 
 
 def ends_inside(m: Facts, x: OneDesign, t: Whole, place: Whole) -> Whole:
-    """Whether the rank at a place is the first one outside the tile of some inner level, or the innermost."""
+    """Whether the rank at a place is the innermost, or the first outside the tile of some inner level."""
     if place == 0:
         return 1
     for s in range(1, m.S):
@@ -77,7 +80,9 @@ def ends_inside(m: Facts, x: OneDesign, t: Whole, place: Whole) -> Whole:
 
 
 def check_formats(m: Facts, x: OneDesign) -> None:
-    """Order of the formats, levels that decode, streams, and metadata of leaders; sets where tensors are compressed."""
+    """Check format order, decoding levels, streams and metadata of leaders; set `packed`, the levels with compressed
+    tensors.
+    """
     for t in range(m.T):
         compresses = check_order(m, x, t)
         for s in range(m.S):
@@ -97,7 +102,9 @@ def check_formats(m: Facts, x: OneDesign) -> None:
 
 
 def undealt(m: Facts, x: OneDesign, i: Whole) -> Whole:
-    """Whether formats of the leaders tell of whole blocks, not of positions, or a tile to pack has windows or a child (7.4)."""
+    """Whether a dealing filter is impossible (7.4): formats of the leaders store whole blocks or padding instead of
+    positions, or the tile to pack has windows, strides or a child.
+    """
     t = m.deal_target[i]
     for j in range(m.deal_leaders[i]):
         for slot in range(m.slots):
@@ -110,14 +117,15 @@ def undealt(m: Facts, x: OneDesign, i: Whole) -> Whole:
 
 
 def held_level(m: Facts, t: Whole, s: Whole) -> Whole:
-    """The level that hands tensor t over at level s: s or the next outer one that stores it."""
+    """Level delivering tensor t at level s: s or the next outer level storing the tensor."""
     return s if m.stored[t, s] else m.parent[t, s]
 
 
 def check_order(m: Facts, x: OneDesign, t: Whole) -> Whole:
-    """Whether formats compress tensor t. Below a compressed rank every format must allow for it; a format without ends of
-    its fibers lies below one with offsets; ranks of several loops have neither blocks, padding nor groups, and none of
-    them goes beyond a level's tile."""
+    """Whether formats compress tensor t; marks an invalid order. Every format below a compressed rank must allow this.
+    A format without ends of its fibers lies below a rank with offsets. Ranks of several loops have no blocks, padding
+    or groups, and stay within the tile of a level.
+    """
     count = loops_within(m, x, t, 0)
     beyond = count > m.slots
     told = beyond and m.offsets[m.beyond]
@@ -149,7 +157,7 @@ def check_order(m: Facts, x: OneDesign, t: Whole) -> Whole:
 
 
 def room_of(m: Facts, largest: Reals2, s: Whole) -> Real:
-    """What a level must have room for, of the largest tile (T, S) of each tensor."""
+    """Room needed at level s for the largest tile (T, S) of each tensor, including copies."""
     found = 0.0
     for t in range(m.T):
         found += largest[t, s] * m.copies[t, s]
@@ -163,7 +171,7 @@ def check_data(m: Facts, x: OneDesign) -> None:
 
 
 def check_dense(m: Facts, x: OneDesign) -> Whole:
-    """Whether tiles would not fit if no word of theirs were zero."""
+    """Whether tiles would not fit without any zero word."""
     for s in range(m.S):
         words = 0.0
         for t in range(m.T):

@@ -1,4 +1,4 @@
-"""Computes that filters leave, and what the compute units do with empty operands (docs/model.md, section 7.3)."""
+"""Computes left by filters, and treatment of empty operands by the compute units (docs/model.md, section 7.3)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from .stored import positive
 NONZERO = 0
 ZERO = 1
 ABSENT = 2
-"""States of an operand: rows of `OneDesign.state`. A zero that its metadata leave out is absent."""
+"""States of an operand: rows of `OneDesign.state`. A zero left out by metadata is absent."""
 TOLERANCE = 1e-5
-"""By how much a chance may exceed one in Timeloop (Q9)."""
+"""Allowed excess of a probability above one in Timeloop (Q9)."""
 
 
 def less(count: Real, share: Real) -> Real:
-    """What remains of a count, as Timeloop rounds it."""
+    """Count without the share, rounded as in Timeloop."""
     return count - floor(count * share)
 
 
 def truncated(x: Real) -> Real:
-    """Without what follows the point."""
+    """Real number without the fraction."""
     return floor(x) if x >= 0.0 else ceil(x)
 
 
 def unit_kind(m: Facts, x: OneDesign) -> Whole:
-    """What the compute units do with empty operands: nothing, gate or skip."""
+    """Action of the compute units on empty operands: none, gate or skip."""
     return m.kind[m.filters, x.chosen[m.unit]] if m.unit >= 0 else NONE
 
 
 def acting_level(m: Facts, c: Counts, t: Whole) -> Whole:
-    """The innermost level with a filter on tensor t; -1: none."""
+    """Innermost level with a filter on tensor t; -1: none."""
     for s in range(m.S - 1, -1, -1):
         if c.kind[t, s] != NONE:
             return s
@@ -43,7 +43,7 @@ def acting_level(m: Facts, c: Counts, t: Whole) -> Whole:
 
 
 def compute(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """7.3."""
+    """Compute 7.3: actual, gated, skipped and passed computes."""
     c.left = x.computes
     for t in range(m.T):
         x.emptied[t] = 0.0
@@ -69,8 +69,9 @@ def compute(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def use_units(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """What the units leave out of the computes that meet empty operands; `skipped`, `gated` and `passed` hold, before, those
-    with an absent operand, those with any empty one, and those without any operand."""
+    """Apply the units' action to computes with empty operands. On entry, `skipped` counts computes with some operand
+    absent, `gated` computes with any empty operand, and `passed` computes with all operands absent.
+    """
     kind = unit_kind(m, x)
     vanish = floor(c.passed)
     saved = c.skipped if kind == SKIP else c.gated if kind == GATE else 0.0
@@ -87,8 +88,9 @@ def use_units(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def leave_computes(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Computes that filters on operands leave. Only an operand's innermost filter counts. That a leader's tile is empty
-    removes a compute once: each operand in turn removes what those before it did not."""
+    """Computes left by filters on operands. Only the innermost filter of an operand counts. An empty leader tile
+    removes a compute once, so each operand in turn removes only the remainder.
+    """
     for i in range(m.operand.shape[0]):
         t = m.operand[i]
         s = acting_level(m, c, t)
@@ -111,8 +113,9 @@ def leave_computes(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def joint_share(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
-    """7.5: the share of computes that the filter of operand t removes, of those which that of the other operand, on zeros of
-    t, leaves."""
+    """7.5: share of computes removed by the filter of operand t, among the computes left by the other operand's filter
+    on zeros of t.
+    """
     full = 1.0
     for u in range(m.T):
         full *= 1.0 - (c.led[t, u, s] if s >= 0 else 0.0)
@@ -125,12 +128,12 @@ def joint_share(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
 
 
 def near(a: Real, b: Real) -> Whole:
-    """Whether a is b but for rounding."""
+    """Whether a equals b up to rounding."""
     return abs(a - b) <= 1e-8 + 1e-5 * abs(b)
 
 
 def deal_computes(m: Facts, x: OneDesign, c: Counts) -> None:
-    """7.4: computes without a lane, since a leader is empty there."""
+    """7.4: remove computes without a lane, due to an empty leader."""
     for t in range(m.T):
         if x.dealt[t] < 0.0:
             continue
@@ -143,7 +146,7 @@ def deal_computes(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def find_states(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Chances that the operands of the computes left are nonzero, zero or absent."""
+    """Probabilities of nonzero, zero and absent operands at the computes left."""
     for i in range(m.operand.shape[0]):
         t = m.operand[i]
         inside = x.packed[t, m.innermost[t]]
@@ -169,8 +172,9 @@ def find_states(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def meet_two(x: OneDesign, c: Counts) -> None:
-    """Computes by the operands that they meet: a combination and its mirror image are added before they are multiplied, as
-    Timeloop does."""
+    """Count computes by the states of two operands. As in Timeloop, a combination and its mirror image are added before
+    multiplication.
+    """
     p = x.state[NONZERO, 0]
     q = x.state[NONZERO, 1]
     zero_p = x.state[ZERO, 0]
@@ -185,7 +189,7 @@ def meet_two(x: OneDesign, c: Counts) -> None:
 
 
 def meet_jointly(x: OneDesign, c: Counts, both: Real) -> None:
-    """7.5: the same of two operands that hold a nonzero together at a share `both` of the computes."""
+    """7.5: as `meet_two`, for operands with both nonzero at a share `both` of the computes."""
     p = max(x.state[NONZERO, 0], both)
     q = min(max(x.state[NONZERO, 1], both), 1.0 + both - p)
     gone_p = x.state[ABSENT, 0] / positive(x.state[ZERO, 0] + x.state[ABSENT, 0])
@@ -198,7 +202,7 @@ def meet_jointly(x: OneDesign, c: Counts, both: Real) -> None:
 
 
 def meet_several(m: Facts, x: OneDesign, c: Counts) -> None:
-    """The same of any number of operands; of their combinations the first operand changes fastest."""
+    """As `meet_two`, for any number of operands; in the order of combinations, the first operand changes fastest."""
     every = 1
     for _ in range(m.operand.shape[0]):
         every *= 3
@@ -225,8 +229,9 @@ def meet_several(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def forget_computes(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Q16: where operands are filtered, Timeloop counts combinations in which the first filtered operand is not nonzero, and
-    forgets the others: these computes are carried out."""
+    """Q16: with filtered operands, Timeloop counts only combinations with the first filtered operand empty. All other
+    computes are carried out.
+    """
     first = -1
     every = 1
     nonzero = 1.0

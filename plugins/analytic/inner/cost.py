@@ -33,7 +33,7 @@ NS = 1e9
 
 
 def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """Section 9, and the charges that cost energy."""
+    """Section 9, and all charges of energy."""
     x.compute_pj = c.actual * m.mac_pj + c.gated * m.mac_gated_pj + c.skipped * m.mac_skipped_pj
     x.energy_pj = x.compute_pj
     for s in range(m.S):
@@ -55,13 +55,13 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def whole_words(m: Facts, s: Whole, count: Real, ratio: Real) -> Real:
-    """Words of whole accesses; `ratio`: accesses for every one of them."""
+    """Words of `count` rounded up to whole accesses, times `ratio`."""
     together = m.access_words[s]
     return ceil(count / together) * together * ratio if together > 1.0 else count
 
 
 def access_pj(m: Facts, c: Counts, t: Whole, s: Whole, ratio: Real) -> Real:
-    """pJ of the accesses of one instance to a tensor at a level."""
+    """pJ of all accesses of one instance to a tensor at a level."""
     width = m.metadata_width[s]
     spent = whole_words(m, s, c.read[t, s], ratio) * m.price_pj[READ, s]
     spent += whole_words(m, s, c.fill[t, s], ratio) * m.price_pj[WRITE, s]
@@ -83,8 +83,9 @@ def access_pj(m: Facts, c: Counts, t: Whole, s: Whole, ratio: Real) -> Real:
 
 
 def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> Real:
-    """Accesses of compressed tiles that are read one by one, over those of their words together: E[ceil(k / w)] / (E[k] / w);
-    1 where Timeloop finds it to be below 1.01."""
+    """Accesses of compressed tiles read one by one, over the accesses of their words together: E[ceil(k / w)] / (E[k] /
+    w). Returns 1 where Timeloop takes the ratio to be below 1.01.
+    """
     if not m.stored[t, s] or not x.packed[t, s]:
         return 1.0
     together = m.access_words[s]
@@ -103,8 +104,9 @@ def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> 
 
 
 def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
-    """6.6: pJ of all instances of a level that decodes: words that arrive there, and of an output those that leave, as the
-    next outer level counts them."""
+    """6.6: pJ of all instances of a decoding level, for words arriving there and, with an output, words leaving, as
+    counted by the next outer level.
+    """
     spent = c.fill[t, s] * x.active[t, s] * m.decode_pj[s]
     parent = m.parent[t, s]
     if t == m.output and parent >= 0:
@@ -113,7 +115,9 @@ def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
 
 
 def comparing_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
-    """`intersection`: an addition for every metadata access of a leader of a skip, and for every compute that a skip sees."""
+    """`intersection`: pJ of an addition for every metadata access of a skip's leader, and for every compute seen by a
+    skip.
+    """
     added = 0.0
     for s in range(m.S):
         for t in range(m.T):
@@ -125,7 +129,7 @@ def comparing_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
 
 
 def leaking_pj(m: Facts, x: OneDesign) -> Real:
-    """`leakage`, in a cycle: all memories leak, those without use less where they can be switched off."""
+    """`leakage`: pJ per cycle of all memories; unused instances leak less where power gating exists."""
     power_mw = 0.0
     for s in range(m.S):
         awake = m.instances[s]
@@ -136,8 +140,9 @@ def leaking_pj(m: Facts, x: OneDesign) -> Real:
 
 
 def gating_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
-    """`gated`: what gated accesses and computes cost beyond their own price; with `positions` a unit that passes an empty one
-    is clocked as well."""
+    """`gated`: pJ of gated accesses and computes above their listed price. With `positions`, a unit is also clocked
+    while passing an empty position.
+    """
     added = 0.0
     for s in range(m.S):
         for t in range(m.T):
@@ -150,14 +155,16 @@ def gating_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
 
 
 def tree_mm(copies: Real, leaves: Real, side_mm: Real) -> Real:
-    """Wires of an H-tree from its root to so many of the leaves, spread evenly."""
+    """Wire length in mm of an H-tree from the root to `copies` of the leaves, spread evenly."""
     copies = min(copies, leaves)
     root = sqrt(copies)
     return side_mm * (1.5 * (root - 1.0) + root - copies / sqrt(leaves))
 
 
 def wires_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
-    """`network`: words cross an H-tree over the square of a level's children; partial sums are added on the way."""
+    """`network`: pJ of words crossing an H-tree over the square of a level's children, and of adding partial sums on
+    the way.
+    """
     added = 0.0
     for t in range(m.T):
         for s in range(m.S):

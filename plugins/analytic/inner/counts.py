@@ -1,4 +1,4 @@
-"""Counts that compression, filters and compute units leave of dense traffic (docs/model.md, sections 6.4 and 7.2)."""
+"""Counts of dense traffic after compression, filters and compute units (docs/model.md, sections 6.4 and 7.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_RANK = 1 << 40
 
 
 def count(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """Counts with the filters of `c`."""
+    """Count accesses with the filters of `c`."""
     for t in range(m.T):
         for s in range(m.S):
             emptiness_share = 1.0 - x.kept[t, s]
@@ -70,7 +70,7 @@ def filter_tensor(m: Facts, x: OneDesign, c: Counts, t: Whole) -> None:
 
 
 def repeat_passes(m: Facts, x: OneDesign, c: Counts) -> None:
-    """7.4: the compute units read other operands in fewer passes."""
+    """7.4: scale reads of the other operands at the compute units by the passes of packed lanes."""
     for u in range(m.T):
         if x.passes[u] >= 0.0:
             for i in range(m.operand.shape[0]):
@@ -80,12 +80,12 @@ def repeat_passes(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def rank_count(x: OneDesign, t: Whole, s: Whole) -> Whole:
-    """Ranks of the tile of tensor t at a level with metadata, at least one; 0 without."""
+    """Ranks with metadata of the tile of tensor t at a level: at least one if compressed, else 0."""
     return max(x.level_ranks[t, s], 1) if x.packed[t, s] else 0
 
 
 def ranks_of_child(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Whole:
-    """How many ranks of the tile, the innermost, the filter of level s gates or skips as well: those that the child has."""
+    """Number of innermost ranks with metadata gated or skipped by the filter of level s: the ranks of the child's tile."""
     if c.own[t, s] == 0.0:
         return 0
     child = m.child[t, s]
@@ -98,7 +98,7 @@ def ranks_of_child(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Who
 
 
 def outer_of(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Whole:
-    """The next level outside with a filter on tensor t; -1: none."""
+    """Next outer level with a filter on tensor t; -1: none."""
     for outer in range(s - 1, -1, -1):
         if c.kind[t, outer] != NONE:
             return outer
@@ -106,8 +106,9 @@ def outer_of(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Whole:
 
 
 def count_bits(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole, full: Whole) -> None:
-    """6.3, 7.2: bits of metadata that a level reads, fills and updates, and those that its filter removes. `full`: a filter
-    that looks at the metadata reads all of them."""
+    """6.3, 7.2: metadata bits read, filled and updated at a level, and bits removed by the level's filter. `full`: a
+    filter looking at the metadata reads all of them.
+    """
     c.read_bits[t, s] = 0.0
     c.fill_bits[t, s] = 0.0
     c.update_bits[t, s] = 0.0
@@ -136,7 +137,9 @@ def count_units(
     m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole, e: Whole, kind: Whole, units: Real, bits: Real, comes: Real,
     goes: Real, own: Real, swapped: Whole, full: Whole,
 ) -> None:  # fmt: skip
-    """The same of units of one rank, metadata (0) or payload (1); `swapped`: Timeloop reports updates in place of reads (Q8)."""
+    """Count the units of one rank, metadata (0) or payload (1). `swapped`: Timeloop reports updates in place of reads
+    (Q8).
+    """
     words = x.words[t, s]
     read = less(ceil(units * (x.reads[t, s] / words)), goes)
     fill = less(ceil(units * (x.fills[t, s] / words)), comes)
@@ -169,7 +172,7 @@ def count_units(
 
 
 def count_all(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts) -> None:
-    """Counts with all filters and, if they differ, with those that save time; instances that are expected in use."""
+    """Expected instances in use; counts with all filters and, if different, with the filters saving time."""
     for t in range(m.T):
         for s in range(m.S):
             handles = m.stored[t, s] or m.streamed[t, s]

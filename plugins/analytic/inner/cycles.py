@@ -1,4 +1,4 @@
-"""Cycles with bandwidth, and what compute units and levels wait for (docs/model.md, section 8)."""
+"""Cycles limited by bandwidth, and waiting of compute units and levels (docs/model.md, section 8)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from .vectors import vector_ratio
 
 
 def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """Section 8. The units work as long as the fullest of those that wait for each other, and pass empty positions no faster
-    than their skips; never longer than the nest has steps. `c`: with the filters that save time."""
+    """Section 8. Units work as long as the fullest unit of each waiting group, and pass empty positions no faster than
+    skips allow; never longer than the steps of the nest. `c`: counts with the filters saving time.
+    """
     busy = c.actual + c.gated
     if m.positions:
         busy += c.passed
@@ -47,8 +48,9 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def demand(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Words that every level moves in time, data and metadata, gated ones included, skipped ones not; where loops end with the
-    data, of the instance that has the most."""
+    """Words moved by every level in its time: data and metadata, including gated but not skipped accesses. With
+    `remainders`, the words of the fullest instance.
+    """
     for t in range(m.T):
         for s in range(m.S):
             read = c.read[t, s]
@@ -72,7 +74,7 @@ def demand(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def serve(m: Facts, x: OneDesign, s: Whole, compute: Real) -> Real:
-    """Cycles that a level needs: averaged over instances and rounded up tensor by tensor."""
+    """Cycles needed by a level: averaged over instances and rounded up tensor by tensor."""
     busy = positive(compute)
     read = 0.0
     written = 0.0

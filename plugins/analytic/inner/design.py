@@ -1,4 +1,4 @@
-"""What the chain knows of one design, link by link (docs/model.md); axes as of `Facts`."""
+"""State of the chain for one design, link by link (docs/model.md); axes as for `Facts`."""
 
 from __future__ import annotations
 
@@ -11,318 +11,321 @@ class OneDesign:
     """One design."""
 
     bound: Reals2
-    """(L, D)"""
+    """(L, D) loop bounds."""
     order: Wholes2
     """(L, D) dimensions, the outermost loop first."""
     slot: Wholes2
     """(T, slots) formats."""
     chosen: Wholes
-    """(A,) candidates."""
+    """(A,) candidate of each place."""
     decoded: Wholes
-    """(T,) the level from which on a tensor is uncompressed; S: none."""
+    """(T,) the level from which inwards a tensor is uncompressed; S: none."""
     packed: Wholes2
-    """(T, S) whether the tensor is compressed there."""
+    """(T, S) whether the level holds the tensor compressed."""
     whole: Whole
-    """Whether all links are asked for, whatever reasons are against the design."""
+    """Whether to evaluate all links even for an invalid design."""
     reasons: Whole
-    """Bits of the reasons against the design."""
+    """Bits of the reasons for an invalid design."""
 
     product: Reals
-    """(L,) of the bounds of a group."""
+    """(L,) product of the bounds of a group."""
     needed: Reals
-    """(L,) instances that a group needs below one of its level."""
+    """(L,) instances needed by a group below one instance of its level."""
     extent: Reals2
-    """(S + 1, D) of the tiles, all loops of a level's block inwards; the last: of one word."""
+    """(S + 1, D) extents of the tile of a level, over its block and all inner blocks; the last row is one word."""
     around: Reals2
-    """(S, D) extents below the temporal loops of a level."""
+    """(S, D) extents inside the temporal loops of a level."""
     words: Reals2
-    """(T, S + 1) of the tile of an instance."""
+    """(T, S + 1) words of the tile in one instance."""
     used: Reals
-    """(S + 1,) instances in use; the last: compute units."""
+    """(S + 1,) instances in use; the last entry is for compute units."""
     steps: Reals
-    """(S,) temporal iterations up to a level."""
+    """(S,) temporal iterations of blocks 0 up to a level."""
     computes: Real
     turns: Real
     """Temporal iterations of the fullest unit."""
     units: Real
-    """Compute units at work, on average over these iterations."""
+    """Average number of active compute units over these iterations."""
     loops: Whole
-    """Loops with a bound above one, the innermost first."""
+    """Number of loops with a bound above one; the next arrays list them innermost first."""
     loop_dim: Wholes
     loop_bound: Reals
     loop_block: Wholes
     loop_spatial: Wholes
     moves: Wholes2
-    """(T, S) whether the tile in the next inner level that stores the tensor does not stay."""
+    """(T, S) whether temporal loops replace the tile in the next inner level storing the tensor."""
     digit: Reals2
-    """(L, D) digits of the last position of a dimension that ends early."""
+    """(L, D) digits of the last position with data, for ragged dimensions."""
     leads: Wholes
-    """(D,) bits by group: loops over which a tile does not stay."""
+    """(D,) bits by group: loops replacing a tile."""
     outside: Wholes
-    """(S + 1,) bits by group: loops over the instances of a level."""
+    """(S + 1,) bits by group: spatial loops over the instances of a level."""
     own_share: Reals2
-    """(S, D) words along a dimension of the fullest instance over the mean."""
+    """(S, D) words along a dimension in the fullest instance over the mean."""
     gives: Reals2
-    """(T, S) words that the fullest instance hands on over the mean .."""
+    """(T, S) words sent inwards by the fullest instance over the mean."""
     gets: Reals2
-    """(T, S) .. and that it gets."""
+    """(T, S) words received by the fullest instance over the mean."""
 
     distinct: Reals2
     """(T, S) different tiles among the children of one instance."""
     delivered: Reals
-    """(S,) words that a child receives, of the tensor at hand .."""
+    """(S,) words of the current tensor delivered to one child."""
     accesses: Reals
-    """(S,) .. and accesses of one instance for all children .."""
+    """(S,) accesses of one instance to the current tensor for all children."""
     partition: Reals
-    """(S,) .. and words of the output that one instance ever sees."""
+    """(S,) words of the output ever seen by one instance."""
     reads: Reals2
-    """(T, S) dense accesses of one instance, as the next ones."""
+    """(T, S) dense reads of one instance; `fills` and `updates` likewise."""
     fills: Reals2
     updates: Reals2
     brought: Reals2
-    """Fills with positions that are no words."""
+    """(T, S) fills including positions without words (`holes`)."""
     leaving: Reals
-    """(S,) words of the output that the parent takes."""
+    """(S,) words of the output leaving for the parent."""
     moved: Reals2
-    """(2, R) scratch: how far the tile of a window has moved, and the first step."""
+    """(2, R) scratch: displacement of a window's tile by the loops so far, and the first step."""
 
     ranks: Wholes
-    """(T,) ranks of the formats of a tensor, the innermost first."""
+    """(T,) number of format ranks of a tensor, listed innermost first in the next fields."""
     form: Wholes2
-    """(T, P) of each rank, P loops at most .."""
+    """(T, P) format of each rank, with P loops at most."""
     rank_block: Wholes2
-    """.. the storage level of its outermost loop .."""
+    """(T, P) storage level of the rank's outermost loop."""
     rank_dim: Wholes2
-    """.. its dimension .."""
+    """(T, P) dimension of this loop."""
     rank_bound: Reals2
-    """.. and its bound;"""
+    """(T, P) bound of this loop."""
     rank_inside: Reals3
-    """(T, P + 1, D) extents inside each rank; the last: of the tensor."""
+    """(T, P + 1, D) extents inside each rank; the last entry is the whole tensor."""
     level_ranks: Wholes2
-    """(T, S) ranks of the tile of a level."""
+    """(T, S) number of ranks in the tile of a level."""
 
     most: Reals2
-    """(T, S) words that a tile holds at most."""
+    """(T, S) largest number of words held in a tile."""
     occupied: Reals2
     """(T, S) share of the instances with a tile."""
     kept: Reals2
-    """(T, S) stored words per word of these tiles."""
+    """(T, S) stored words per word of the tiles sent."""
     granule: Wholes
-    """(T,) whether formats store more than nonzeros; of the granules:"""
+    """(T,) whether formats store more than nonzeros; the next fields describe the granules."""
     granule_extent: Reals2
-    """(T, D)"""
+    """(T, D) extents of a granule."""
     granule_density: Reals
     """(T,) stored words per word of the tensor."""
     granule_width: Reals
-    """(T,) positions that padded fibers store, infinity: they are not padded."""
+    """(T,) positions stored by padded fibers; infinity without padding."""
     granule_dim: Wholes
-    """(T,)"""
+    """(T,) dimension of the innermost compressed rank."""
     granule_length: Reals
-    """(T,) all positions along it."""
+    """(T,) all positions of this rank."""
     granule_outer: Wholes
-    """(T,) whether ranks outside leave empty fibers out."""
+    """(T,) whether outer ranks leave out empty fibers."""
     part: Reals2
     """(7, D) scratch: extents of parts of a tensor."""
     factor: Reals
-    """(D,) scratch: positions at which a leader and a target both move .."""
+    """(D,) scratch: positions moving both leader and target."""
     factor_beyond: Reals
-    """(D,) .. and those of them outside the target loop."""
+    """(D,) scratch: these positions outside the target loop."""
 
     acts: Wholes
-    """(I,) kind of each filter: none, gate or skip .."""
+    """(I,) kind of each filter: none, gate or skip."""
     effect: Reals
-    """(I,) .. the share that it removes .."""
+    """(I,) share of accesses removed by each filter."""
     effect_still: Reals
-    """(I,) .. of tiles that stay as well .."""
+    """(I,) share removed of stationary tiles."""
     effect_empty: Reals2
-    """(I, T) .. the part of each leader .."""
+    """(I, T) contribution of each leader."""
     effect_words: Reals2
-    """(I, T) .. and words of the leader's tile; infinity: the filter does nothing with it."""
+    """(I, T) words of the leader's tile; infinity where the filter ignores this leader."""
     saves: Wholes
     """(I,) whether a filter saves time."""
     differ: Whole
-    """Whether filters that save time leave other counts."""
+    """Whether the filters saving time lead to different counts."""
     looked: Wholes2
-    """(T, S) kind of the strongest filter that the tensor leads there."""
+    """(T, S) kind of the strongest filter led by the tensor at the level."""
     scans: Whole
-    """Loops of the region of an access; of each:"""
+    """Number of scanned loops in the region of an access; described in the next fields."""
     scan: Wholes2
-    """(3, P) its dimension, whether the region spans it, whether it lies beyond the target loop .."""
+    """(3, P) dimension of a loop, whether the region spans the loop, whether the loop lies beyond the target loop."""
     scan_bound: Reals
-    """(P,) .. and its bound."""
+    """(P,) bound of a loop."""
     targeted: Whole
-    """Whether there is a target loop .."""
+    """Whether the scan has a target loop."""
     target_spatial: Whole
-    """.. and whether it is spatial."""
+    """Whether the target loop is spatial."""
     stays: Reals
-    """(D,) scratch: iterations over which a tile stays."""
+    """(D,) scratch: iterations during which a tile stays."""
 
     entries: Whole
-    """Ranks of all tensors at all levels; of each:"""
+    """Number of rank entries, over all tensors and levels."""
     begin: Wholes2
-    """(T, S) the first one of a tile .."""
+    """(T, S) first entry of a tile."""
     end: Wholes2
-    """(T, S) .. and the one behind its last."""
+    """(T, S) end of a tile's entries."""
     entry_place: Wholes
-    """Position from the innermost rank."""
+    """(entries,) rank number, counted from the innermost."""
     entry: Reals2
-    """(.., 6) units of metadata and of payload, expected and at most, and the bits of one."""
+    """(entries, 6) expected and largest units of metadata and payload, and bits per unit."""
     largest_bits: Reals2
-    """(T, S) bits of the fullest tile."""
+    """(T, S) metadata bits of the fullest tile."""
     narrow: Whole
-    """Bits of the reasons that some code cannot be read."""
+    """Bits of the reasons for unreadable codes."""
     rank_box: Reals2
-    """(P + 1, R) scratch, by rank of one tensor: words of its tile .."""
+    """(P + 1, R) scratch, by rank of one tensor: words of the rank's tile."""
     rank_below: Reals2
-    """.. of the part of one position .."""
+    """(P + 1, R) scratch: words below one position."""
     rank_group: Reals2
-    """.. and of a group of positions .."""
+    """(P + 1, R) scratch: words below a group of positions."""
     rank_length: Reals
-    """(P + 1,) .. its positions .."""
+    """(P + 1,) scratch: positions of the rank."""
     rank_longest: Reals
-    """.. those of the fullest fiber that are not empty .."""
+    """(P + 1,) scratch: non-empty positions of the fullest fiber."""
     rank_positions: Reals
-    """.. all of this rank and those inside .."""
+    """(P + 1,) scratch: positions of this rank times the positions of all ranks inside."""
     rank_pointed: Wholes
-    """.. whether its payload are offsets .."""
+    """(P + 1,) scratch: whether the payload is offsets."""
     rank_row: Wholes
-    """.. its row among the formats that tables know .."""
+    """(P + 1,) scratch: row of the rank's format in the tables."""
     rank_key: Wholes
-    """.. and a key of all these."""
+    """(P + 1,) scratch: key of these rank properties."""
     tile: Reals
-    """(R,) words of a tile."""
+    """(R,) scratch: words of a tile."""
 
     active: Reals2
-    """(T, S) instances that are expected in use."""
+    """(T, S) expected instances in use."""
     needed_share: Reals2
-    """(S, T) of the instances below a level the share that a tensor takes at most (7.4) .."""
+    """(S, T) largest share of the instances below a level used by a tensor (7.4)."""
     led_share: Reals2
-    """(S, T) .. and that a leader alone takes."""
+    """(S, T) the same share due to the tensor as a leader."""
     filled_every: Real
     filled_most: Real
     filled_share: Real
-    """Scratch: iterations of loops, those with something of a leader at most, and the chance that one has something."""
+    """Scratch: iterations of loops, largest number of iterations with a nonzero of a leader, probability of a nonzero
+    in an iteration.
+    """
     passes: Reals
-    """(T,) passes over a packed tile for every one without packing (7.4); -1: it is not packed."""
+    """(T,) passes over a packed tile relative to no packing (7.4); -1: not packed."""
     mean_share: Reals2
-    """(T, S) share of the instances of a level that a tensor takes, on average .."""
+    """(T, S) mean share of a level's instances used by a tensor."""
     most_share: Reals2
-    """(T, S) .. and at most."""
+    """(T, S) largest share of a level's instances used by a tensor."""
     units_share: Real
-    """Share of the compute units at work while any of them is."""
+    """Share of the compute units at work while any unit works."""
     dealt: Reals
-    """(T,) share of the computes without a lane since the tensor is empty there (7.4); -1: it deals none."""
+    """(T,) share of the computes without a lane because the tensor is empty there (7.4); -1: no dealing by this tensor.
+    """
     emptied: Reals
-    """(T,) share of the computes that are gone since the operand is zero there."""
+    """(T,) share of the computes removed because the operand is zero there."""
     state: Reals2
-    """(3, O) chances that an operand is nonzero, zero or absent."""
+    """(3, O) probabilities of a nonzero, zero or absent operand."""
 
     demand_read: Reals2
-    """(T, S) words of one instance in the time of a level."""
+    """(T, S) words of one instance in the time of a level; `demand_written` and `demand_filled` likewise."""
     demand_written: Reals2
     demand_filled: Reals2
     level_cycles: Reals
-    """(S,)"""
+    """(S,) cycles needed by a level."""
     slowdown: Reals
-    """(S,) share of the words asked for that a level can move."""
+    """(S,) share of the demanded words within a level's bandwidth."""
     compute_cycles: Real
     mean_cycles: Real
-    """Of the mean lane."""
+    """Compute cycles of the mean lane."""
     cycles: Real
     waits: Reals
-    """(A,) scratch: cycles that a place waits for empty tiles."""
+    """(A,) scratch: cycles of a place waiting for empty tiles."""
     compared: Reals
-    """(A,) cycles for each position of a skip that walks along entries; -1: none does."""
+    """(A,) cycles per position of a skip walking along entries; -1: none."""
     entry_chance: Reals2
-    """(A, T) scratch: chance of an entry; -1: none is compared."""
+    """(A, T) scratch: probability of an entry; -1: not compared."""
     comparator: Reals
-    """(A,) scratch: entries that it passes in a cycle."""
+    """(A,) scratch: entries passed per cycle."""
     list_step: Reals
-    """(T,) scratch: words of a tensor that are one position of a list."""
+    """(T,) scratch: words of a tensor in one list position."""
     none_here: Reals
-    """(T,) scratch: logarithm of the chance of no entry."""
+    """(T,) scratch: logarithm of the probability of no entry."""
 
     looks: Reals
-    """(O,) words of the smallest tile at which a skip looks."""
+    """(O,) words of the smallest tile examined by a skip."""
     held: Reals3
-    """(S, T, D) bounds of the loops around a block that leave the tile inside in its place .."""
+    """(S, T, D) bounds of the loops around a block keeping the inner tile stationary."""
     grows: Wholes2
-    """(S, T) .. and the dimension of the next one."""
+    """(S, T) dimension of the next loop further out."""
     pace: Reals
-    """(T,) tiles of a tensor in turn at a level."""
+    """(T,) successive tiles of a tensor at a level."""
     inside: Reals2
-    """(S, D) extents of the loops in time of a level's block and all inside."""
+    """(S, D) extents of the temporal loops of a level's block and all blocks inside."""
     alongs: Whole
-    """Loops along which units wait for each other; of each:"""
+    """Number of loops along which units wait for each other; described in the next fields."""
     along_dim: Wholes
     along_block: Wholes
     along_stride: Reals
     along_bound: Reals
     along_every: Reals
     points: Whole
-    """Points at which units wait; of each:"""
+    """Number of waiting points; described in the next fields."""
     point_ratio: Reals
     point_turns: Reals
     point_units: Reals
     point_loop: Reals2
-    """Bounds of the loops along which they do."""
+    """(points, P) bounds of the loops along which units wait."""
     depth: Whole
-    """Of the point at hand: tiles for which a unit has room .."""
+    """Current waiting point: tiles buffered per unit."""
     grown: Whole
-    """.. the dimension in which the next part lies .."""
+    """Current waiting point: dimension of the next part."""
     parts: Real
-    """.. parts in the run .."""
+    """Current waiting point: number of parts in the run."""
     pitch: Real
-    """.. how far apart they are .."""
+    """Current waiting point: distance between parts."""
     crowd: Real
-    """.. units that wait .."""
+    """Current waiting point: number of waiting units."""
     volume: Real
-    """.. positions of a box .."""
+    """Current waiting point: positions of a box of work."""
     box: Reals2
-    """(O, R) .. words of a unit's box .."""
+    """(O, R) words of a unit's box."""
     wide: Reals2
-    """(O, D) .. extents for operands that are alike within blocks .."""
+    """(O, D) extents for operands with equal tiles within blocks."""
     least: Reals
-    """(O,) .. words that several parts have each at least .."""
+    """(O,) smallest number of words by which each further part counts."""
     lanes: Reals
-    """(O,) .. different boxes .."""
+    """(O,) number of different boxes."""
     pairs: Reals2
-    """(O, O) .. and places that move both operands."""
+    """(O, O) number of places moving both operands."""
     apart: Reals2
     """(3, D) scratch: extents."""
     known: Wholes
-    """(O,) scratch: where the figures of a tile's work start."""
+    """(O,) scratch: start of the figures of a tile's work."""
     several: Wholes
-    """(O,) scratch: operands of which units have different parts."""
+    """(O,) scratch: operands with different parts in different units."""
     threshold: Reals2
-    """(2, n) scratch: products of thresholds, and the units that reach them."""
+    """(2, n) scratch: products of thresholds, and the units reaching them."""
     chance: Reals
-    """(TAILS,) scratch."""
+    """(TAILS,) scratch: probabilities."""
     met: Reals
-    """(MOST_MET + 1,) scratch: shares of places that hold something in all operands .."""
+    """(MOST_MET + 1,) scratch: shares of places non-empty in all operands."""
     met_share: Reals
-    """.. and how often each is."""
+    """(MOST_MET + 1,) scratch: probability of each share."""
     merged: Reals2
-    """(3, MERGED) scratch of maxima."""
+    """(3, MERGED) scratch for maxima."""
     growth: Reals2
-    """(4, 4) scratch: the longest work of consecutive parts, its mean, deviation and length."""
+    """(4, 4) scratch: longest work of consecutive parts, mean, deviation and length."""
     filled: Reals2
-    """(T, S) words of time of one instance from the parent, as the next ones .."""
+    """(T, S) words from the parent per instance, in time."""
     drained: Reals2
-    """.. towards it .."""
+    """(T, S) words to the parent."""
     sent: Reals2
-    """.. to the children .."""
+    """(T, S) words to the children."""
     got: Reals2
-    """.. and from them."""
+    """(T, S) words from the children."""
     each: Reals
-    """(T,) scratch: cycles in which all tiles of a tensor come .."""
+    """(T,) scratch: cycles to transfer all tiles of a tensor."""
     turn: Reals
-    """(T,) .. and how many these are."""
+    """(T,) scratch: number of these tiles."""
 
     energy_pj: Real
     compute_pj: Real
     tile_pj: Reals2
-    """(T, S)"""
+    """(T, S) pJ by tensor and level."""
     intersection_pj: Real
     leakage_pj: Real
     gated_pj: Real

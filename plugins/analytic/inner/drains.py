@@ -1,4 +1,4 @@
-"""`drains`: results are read where they leave; `sums`: what no product reaches is neither updated nor moved."""
+"""`drains`: results are read where they leave; `sums`: words without a product are neither updated nor moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UPDATES = 2
 
 
 def drain(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Counts of the output; metadata go with their words."""
+    """Adjust the counts of the output; metadata scale with the words."""
     t = m.output
     for s in range(m.S):
         read = c.read[t, s]
@@ -63,17 +63,19 @@ def drain_level(m: Facts, x: OneDesign, c: Counts, s: Whole) -> None:
 
 
 def holders(m: Facts, x: OneDesign, s: Whole, words: Real, child: Whole) -> Real:
-    """In how many places the products of a word are added, if so many words arrive from or leave an instance of level s."""
+    """Number of places adding products of one word, if `words` arrive at or leave an instance of level s."""
     once = x.leaving[child] - x.fills[m.output, child]
     visits = x.leaving[child] / once if once > 0.0 else 1.0
     return max(1.0, words * x.used[s] / (x.words[m.output, 0] * max(visits, 1.0)))
 
 
 def visit(m: Facts, x: OneDesign, c: Counts, s: Whole, words: Real, back: Real, count: Real, visited: Real) -> None:
-    """Shares `leave` and `come` of the words of a tile that leave, and that come back, as level s counts them: those of visits
-    that filters leave, `visited`, and where it has metadata, with a sum that is not zero by then. That a visit takes place
-    and that it brings a product are no two chances. `words` of a tile leave over the run, `back` of them come back, and
-    products of a word are added in `count` places."""
+    """Shares `leave` and `come` of a tile's words leaving and coming back, as counted at level s: the visits left by
+    filters (`visited`) and, with metadata, with a nonzero partial sum. A visit and its product are not independent
+    events.
+
+    Over the run `words` of a tile leave and `back` of them return; `count` places add products of a word.
+    """
     c.leave = visited
     c.come = visited
     if not m.sums or not x.packed[m.output, s]:
@@ -91,7 +93,7 @@ def visit(m: Facts, x: OneDesign, c: Counts, s: Whole, words: Real, back: Real, 
 
 
 def happens_share(m: Facts, x: OneDesign, c: Counts, s: Whole) -> Real:
-    """The share of the updates of level s, next to the compute units, that any of the computes which they add leaves."""
+    """Share of the updates of level s, next to the compute units, with at least one of the added computes carried out."""
     computes = x.computes / x.used[s] if m.ragged else x.used[m.S] / x.used[s] * x.steps[m.S - 1]
     together = max(1.0, computes / positive(x.updates[m.output, s]))
     carried = (c.nonzero if x.packed[m.output, s] else c.actual) / x.computes

@@ -1,4 +1,4 @@
-"""Records of the model: what a problem, a model and a chip fix, and what the chain knows of one design.
+"""Constants of a problem, a model and a chip for the compiled chain (docs/model.md).
 
 Axes: dimensions D, tensors T, storage levels S (0 is the outermost), mapping groups L, ranks R of a tensor, formats F,
 places of mechanisms A, candidates for a place M, filters I, operands O. Levels and groups that do not exist are -1.
@@ -30,28 +30,28 @@ SKIPPED_METADATA_UPDATE = 11
 
 
 class Facts:
-    """What problem, model and chip fix."""
+    """Constants of problem, model and chip."""
 
     D: Whole
     T: Whole
     S: Whole
     L: Whole
     slots: Whole
-    """Formats that a genome names for each tensor."""
+    """Formats per tensor in a genome."""
     output: Whole
-    """The tensor that computes update."""
+    """Index of the output tensor, updated by computes."""
     operand: Wholes
-    """(O,) the other tensors."""
+    """(O,) indices of the operands."""
     sizes: Reals
-    """(D,)"""
+    """(D,) product of the loop bounds of a dimension."""
     ends: Reals
     """(D,) positions with data, at most `sizes`."""
     ragged: Whole
-    """Whether loops of some dimension end before their bounds do."""
+    """Whether data of some dimension end before the loop bounds do."""
     temporal: Wholes
-    """(S,) mapping group of the loops in time of a level's block."""
+    """(S,) mapping group of the temporal loops of a level's block."""
     spatial: Wholes
-    """(S,) mapping group of the loops over the children of a level."""
+    """(S,) mapping group of the spatial loops over the children of a level."""
     block: Wholes
     """(L,) storage level of a mapping group."""
     inwards: Wholes
@@ -61,62 +61,64 @@ class Facts:
     ranks: Wholes
     """(T,) ranks of a tensor."""
     terms: Wholes2
-    """(T, R) dimensions that move along a rank, at most two."""
+    """(T, R) number of dimensions moving along a rank, at most two."""
     term_dim: Wholes3
-    """(T, R, 2)"""
+    """(T, R, 2) index of each of these dimensions."""
     term_factor: Reals3
-    """(T, R, 2) words by which one step of a dimension moves."""
+    """(T, R, 2) words moved by one step of a dimension."""
     windowed: Wholes
     """(T,) whether two dimensions move along some rank."""
     strided: Wholes
     """(T,) whether a dimension moves by more than one word."""
     by_shape: Wholes
-    """(T,) whether tables ask for the words of each rank, not for all words together."""
+    """(T,) whether table arguments are the words of each rank instead of the total words."""
     stored: Wholes2
-    """(T, S)"""
+    """(T, S) whether a level stores a tensor."""
     streamed: Wholes2
-    """(T, S) whether words pass through the level on their way in."""
+    """(T, S) whether words stream through the level on their way in."""
     parent: Wholes2
-    """(T, S) the next outer level that stores the tensor."""
+    """(T, S) the next outer level storing the tensor."""
     child: Wholes2
-    """(T, S) the next inner level that stores the tensor."""
+    """(T, S) the next inner level storing the tensor."""
     spans: Wholes2
-    """(T, S) the level whose tile a level holds: 0 where the whole tensor resides."""
+    """(T, S) the level defining the tile held by a level: 0 where the whole tensor resides."""
     innermost: Wholes
-    """(T,) the innermost level that stores the tensor."""
+    """(T,) the innermost level storing the tensor."""
     home: Wholes
-    """(T,) the outermost level that stores the tensor."""
+    """(T,) the outermost level storing the tensor (home)."""
     linked: Wholes
-    """(T,) whether compute units hand words on to their neighbours."""
+    """(T,) whether compute units pass words on to neighbours (4.6)."""
     slides: Wholes
-    """(T,) the dimension whose loop is the outermost around the home of a tensor that slides by; -1: it does not."""
+    """(T,) for a sliding tensor, the dimension required of the outermost loop around its home; -1: not sliding (13)."""
     room: Reals
-    """(T,) words that a tensor takes at its home; NaN: those of its tile."""
+    """(T,) words occupied by a resident tensor at its home; NaN: the words of the tile."""
     turned: Wholes
-    """(T,) whether it takes those of one turn of the loop of `slides` there."""
+    """(T,) whether a sliding tensor occupies the words of one turn of the `slides` loop at its home."""
     volumes: Reals
     """(T,) words of the whole tensor."""
     copies: Reals2
-    """(T, S) tiles for which a level has room."""
+    """(T, S) tiles with reserved room in a level."""
     gaps: Wholes2
-    """(T, R) whether some positions along a rank are no words."""
+    """(T, R) whether some positions along a rank hold no word (padding, holes)."""
     cut: Wholes2
-    """(T, D) whether the words along a dimension are its share of the padded size."""
+    """(T, D) whether words along a dimension scale with the dimension's share of the padded size."""
     density: Reals
     """(T,)"""
     rounded: Reals
-    """(T,) the density in millionths, as Timeloop rounds it."""
+    """(T,) the density rounded to millionths, as in Timeloop."""
     nonzeros: Reals2
-    """(O, O) share of all computes at which two operands of actual data both hold a nonzero, one of them on the diagonal."""
+    """(O, O) share of all computes with nonzeros in two operands of actual data; on the diagonal, in a single operand.
+    """
     led_nonzeros: Reals2
-    """(I, 2) share of the computes at which the leaders of a filter that are actual data hold a nonzero, and at which the
-    target does as well; a negative share: none of them is actual data."""
+    """(I, 2) share of computes with nonzeros in all actual-data leaders of a filter; the same with a nonzero in the
+    target too. Negative: no leader is actual data.
+    """
     joint: Whole
-    """Whether the nonzeros of both operands are counted together."""
+    """Whether nonzeros of both operands are counted together (7.5)."""
     actual: Wholes
-    """(T,) whether a tensor is among those whose nonzeros are counted together."""
+    """(T,) whether the joint count includes the tensor."""
     own_nonzeros: Reals
-    """(T,) share of the computes at which such a tensor holds a nonzero."""
+    """(T,) share of the computes with a nonzero in a tensor of the joint count."""
 
     gate_time: Whole
     positions: Whole
@@ -143,92 +145,95 @@ class Facts:
     first_fills: Whole
     short_tiles: Whole
     window_positions: Whole
-    """Timeloop's mistakes to repeat (`quirks.py`)."""
+    """Timeloop's defects to reproduce (`quirks.py`)."""
 
     beyond: Whole
-    """Format of ranks outside the last slot."""
+    """Format of ranks beyond the last slot."""
     compressed: Wholes
-    """(F,) as the next ones."""
+    """(F,) flags of each format, here and in the fields down to `alone`."""
     padded: Wholes
     anywhere: Wholes
     payload_links: Wholes
-    """Whether positions lead to the rank below by payload with bits."""
+    """Whether payload with bits leads from positions to the rank below."""
     offsets: Wholes
     needs_ends: Wholes
     own_offsets: Wholes
     of_one_word: Wholes
     flattened: Wholes
     alone: Wholes
-    """Whether the format takes ranks of a single loop only."""
+    """Whether the format requires ranks of a single loop."""
     form_block: Reals
     form_group: Reals
-    """Positions that a format stores, and that its code lists, together."""
+    """(F,) positions stored together by a format (`form_block`) and listed together by its code (`form_group`)."""
     asked: Wholes2
-    """(4, F) row of the tables of ranks, by what the rank above says: 1 its fibers are filled, 2 their ends."""
+    """(4, F) row of a format in the tables of ranks, by knowledge from the rank above: 1 filled fibers, 2 fiber ends, 3
+    both.
+    """
     pads: Whole
-    """Whether any format stores more than nonzeros."""
+    """Whether any format stores more than nonzeros (6.5)."""
     every_fiber: Whole
-    """Whether codes of all fibers count, empty ones too."""
+    """Whether the codes of all fibers count, including empty fibers."""
     grouped: Whole
     """Whether any code lists positions in groups."""
     decodes: Wholes2
-    """(T, S + 1) whether a level can hold the tensor decoded."""
+    """(T, S + 1) whether a level can hold the tensor decoded; always true in column S, without decoding."""
 
     filters: Whole
-    """I, filters at storage, those at inner places first; row I is the compute unit's."""
+    """Number I of filters at storage, sorted from inner to outer places; row I is the compute unit's filter."""
     gene: Wholes
-    """(I + 1,) place of the mechanism."""
+    """(I + 1,) index of the mechanism's place."""
     target: Wholes
     """(I + 1,)"""
     level: Wholes
-    """(I + 1,) level that hands the target over there."""
+    """(I + 1,) level delivering the target at the place."""
     place: Wholes
     """(I + 1,) level of the place."""
     leaders: Wholes
-    """(I + 1,) how many."""
+    """(I + 1,) number of leaders."""
     leader: Wholes2
     """(I + 1, T)"""
     holder: Wholes2
-    """(I + 1, T) level that hands the leader over there."""
+    """(I + 1, T) level delivering the leader at the place."""
     kind: Wholes2
-    """(I + 1, M) by candidate, as the next ones: none, gate or skip."""
+    """(I + 1, M) filter kind of each candidate: none, gate or skip. Fields down to `effectiveness` have the same shape.
+    """
     blind: Wholes2
-    """Whether it looks at metadata alone."""
+    """Whether the filter looks at metadata alone."""
     passes: Wholes2
     """Whether the cycle of a filtered access passes."""
     entries: Wholes2
-    """Whether a skip walks along entries, not positions."""
+    """Whether a skip walks along entries instead of positions."""
     own_share: Wholes2
-    """Whether a plugin says which share is removed."""
+    """Whether a plugin computes the share removed."""
     width: Reals2
-    """Positions that a skip passes in a cycle; infinity: any number."""
+    """Positions passed by a skip per cycle; infinity: any number."""
     lookahead: Reals2
-    """Positions that it sees; 0: all."""
+    """Positions visible to a skip; 0: all."""
     effectiveness: Reals2
     unit: Whole
     """Place of the compute unit's mechanism."""
     need_place: Wholes
-    """(N,) a place .."""
+    """(N,) place of a metadata requirement."""
     need_tensor: Wholes
-    """(N,) .. a tensor .."""
+    """(N,) tensor of a metadata requirement."""
     need_level: Wholes
-    """(N,) .. the level that hands it over there .."""
+    """(N,) level delivering the tensor at the place."""
     needy: Wholes2
-    """(N, M) .. and whether a candidate for that place needs metadata of the tensor."""
+    """(N, M) whether a candidate for the place needs metadata of the tensor."""
     deals: Whole
-    """Filters that deal work out to lanes (7.4), the outermost level first."""
+    """Number of filters dealing work out to lanes (7.4), sorted from outer to inner levels."""
     deal_level: Wholes
     deal_gene: Wholes
     deal_target: Wholes
     deal_leaders: Wholes
     deal_leader: Wholes2
-    """(.., T)"""
+    """(deals, T) leaders of each."""
     deal_packs: Wholes
     deal_chosen: Wholes2
-    """(.., M) whether a candidate does so."""
+    """(deals, M) whether a candidate applies the filter."""
 
     factor_bit: Wholes
-    """(D,) bit of a reason, as the next ones; -1: none."""
+    """(D,) bit of the reason `factors`; in all fields of bits, -1 means no reason."""
     fanout_bit: Wholes
     """(L,)"""
     slides_bit: Wholes
@@ -251,78 +256,79 @@ class Facts:
     """(T,)"""
 
     fanout: Reals
-    """(S,) as the next ones."""
+    """(S,) children below one instance; fields down to `bandwidth` have the same shape."""
     data_words: Reals
-    """Words of data for which an instance has room."""
+    """Data words with room in one instance."""
     capacity_bits: Reals
     shared: Wholes
-    """Whether metadata share the room of the data."""
+    """Whether metadata share the memory of the data."""
     metadata_capacity_bits: Reals
     word_bits: Reals
     access_words: Reals
     metadata_width: Reals
-    """Bits of an access to metadata."""
+    """Bits of one metadata access."""
     cluster: Reals
-    """Instances that an access reaches together."""
+    """Instances served by one access."""
     instances: Reals
     read_bandwidth: Reals
     write_bandwidth: Reals
     bandwidth: Reals
     """Words per cycle."""
     sight: Reals
-    """(S + 1,) positions that a skipping unit sees in a cycle; the last: at the compute units."""
+    """(S + 1,) positions visible to a skipping unit per cycle; the last entry is for the compute units."""
     price_pj: Reals2
-    """(12, S) of an access, by READ and so on."""
+    """(12, S) pJ of an access, by action from `READ` on."""
     extra_pj: Reals2
-    """(4, S) of a gated read, update, metadata read and metadata update above its own price (`gated`)."""
+    """(4, S) pJ of a gated read, update, metadata read and metadata update above the listed gated price (`gated`)."""
     decode_pj: Reals
     encode_pj: Reals
     add_word_pj: Reals
-    """(S + 1,) the last: at the compute units."""
+    """(S + 1,) pJ of an addition of one word; the last entry is for the compute units."""
     add_metadata_pj: Reals
     leakage_mw: Reals
     asleep: Reals
-    """Share of its leakage that an instance without use takes."""
+    """(S,) share of the leakage left in an unused instance."""
     side_mm: Reals
-    """Of the square over all children of one instance."""
+    """(S,) side in mm of the square over all children of one instance."""
     mac_pj: Real
     mac_gated_pj: Real
     mac_skipped_pj: Real
     mac_extra_pj: Real
-    """Of a gated compute above its own price (`gated`)."""
+    """pJ of a gated compute above the listed gated price (`gated`)."""
     mac_passed_pj: Real
-    """Of an empty position (`gated`, `positions`)."""
+    """pJ of an empty position (`gated`, `positions`)."""
     wire_pj: Real
-    """Of a bit and a mm."""
+    """pJ per bit and mm of wire."""
     clock_hz: Real
 
     buffers: Wholes2
-    """(S, T) tiles of a tensor for which a level has room."""
+    """(S, T) tiles of a tensor buffered at a level."""
     steals: Wholes
-    """(S,) whether the children of a level share their work."""
+    """(S,) whether the children of a level share work (`work_stealing`)."""
     sharing: Whole
-    """Whether those of any level do."""
+    """Whether the children of any level share work."""
     rank_of: Wholes2
-    """(T, D) the rank along which a dimension moves, 0 if it moves along none."""
+    """(T, D) the rank moved by a dimension; 0 for a dimension without a rank."""
     limits: Reals2
-    """(O, R) words of an operand that a lane can have at most."""
+    """(O, R) largest number of words of an operand in one lane, by rank."""
     alike: Wholes
-    """(O,) whether tiles of an operand are alike within blocks."""
+    """(O,) whether all tiles of an operand within a block hold equally many nonzeros (`imbalance`)."""
     alike_words: Reals2
-    """(O, R + 1) words of such a block, 1 for other operands."""
+    """(O, R + 1) words of this block by rank; 1 for other operands."""
     rarity: Reals
-    """(O,) logarithm of the chance that a word of such an operand is empty."""
+    """(O,) logarithm of the probability of an empty word of an operand."""
     block_steps: Reals2
     """(O, D) steps of a dimension within a block."""
     lanes: Whole
-    """Numbers of units 2^(i - 2) for which tables have maxima."""
+    """Number of entries in tables of maxima; entry i is for 2^(i - 2) units."""
     deviations: Reals
-    """(lanes,) deviation of the maximum of so many normal numbers over what it exceeds their mean by."""
+    """(lanes,) standard deviation of the maximum of normal variables over the excess of this maximum above their mean.
+    """
     normal_means: Reals
-    """(lanes,) mean of that maximum .."""
+    """(lanes,) expected maximum of standard normal variables."""
     normal_deviations: Reals
-    """(lanes,) .. and its deviation."""
+    """(lanes,) standard deviation of this maximum."""
     normal_at: Reals
-    """(n,) numbers, evenly spaced .."""
+    """(n,) evenly spaced points of the standard normal distribution."""
     normal_below: Reals
-    """(n,) .. and the chance that a normal number is below."""
+    """(n,) probability of a normal variable below each point."""

@@ -1,4 +1,4 @@
-"""`imbalance`: compute units wait for the slowest of those with which they share tiles."""
+"""`imbalance`: compute units wait for the slowest of the units sharing their tiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
 
 
 def thin(m: Facts, x: OneDesign) -> None:
-    """What thins the work, and where work stays with one tile."""
+    """Find the operands thinning the work, and the loops keeping the work within one tile."""
     for i in range(m.operand.shape[0]):
         x.looks[i] = finest_look(m, x, i)
     for s in range(m.S - 1):
@@ -33,7 +33,7 @@ def thin(m: Facts, x: OneDesign) -> None:
 
 
 def finest_look(m: Facts, x: OneDesign, i: Whole) -> Real:
-    """Words of the smallest tile of operand i at which a skip looks that leaves out computes; infinity: none does."""
+    """Words of the smallest tile of operand i examined by a skip on computes; infinity: no skip."""
     t = m.operand[i]
     if unit_kind(m, x) == SKIP and x.packed[t, m.innermost[t]]:
         return 1.0
@@ -51,15 +51,16 @@ def finest_look(m: Facts, x: OneDesign, i: Whole) -> Real:
 
 
 def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
-    """Words of tiles of operand i that are empty together as often as these tiles are, were each empty by itself: in one block
-    all words are empty or none is."""
+    """Number of independent words empty together as often as a tile of operand i. Within one block, either all words
+    are empty or none.
+    """
     if not (empty > 0.0 and empty < 1.0 and words < inf):
         return words
     return min(max(floor(log(empty) / m.rarity[i] + 0.5), 1.0), words)
 
 
 def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
-    """The largest ratio of the fullest unit's work to the mean, of all points at which units wait; 0: nothing thins the work."""
+    """Largest ratio, over all waiting points, of the fullest unit's work to the mean; 0 without thinned work."""
     some = 0
     for i in range(m.operand.shape[0]):
         if x.looks[i] < inf:
@@ -100,7 +101,7 @@ def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
 
 
 def find_coupled(m: Facts, x: OneDesign) -> None:
-    """Loops over units that do not share their work."""
+    """List the spatial loops over units without work stealing."""
     x.alongs = 0
     for s in range(m.S):
         if m.spatial[s] < 0 or m.steals[s]:
@@ -123,8 +124,9 @@ def shares_tile(m: Facts, x: OneDesign, t: Whole, h: Whole) -> Whole:
 
 
 def couple(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
-    """`along_bound`: loops over units that wait for each other where a tile of tensor t at level h is replaced: for that one,
-    or for one that stays no longer."""
+    """`along_bound`: loops over units waiting for each other when a tile of tensor t at level h is replaced, because of
+    this tile or of a tile replaced at least as often.
+    """
     for a in range(x.alongs):
         d = x.along_dim[a]
         x.along_bound[a] = 1.0
@@ -135,7 +137,7 @@ def couple(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
 
 
 def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whole) -> None:
-    """The point at which tiles of level h are replaced, whose parent is level `outermost`."""
+    """Add the waiting point at the replacement of tiles of level h, with parent level `outermost`."""
     x.pitch = 1.0
     for d in range(m.D):
         apart = x.inside[h, d]
@@ -165,8 +167,9 @@ def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whol
 
 
 def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
-    """Whether some of the units that wait at the outer point wait for each other already at the inner one, as often or more
-    often."""
+    """Whether groups of the units waiting at the outer point already wait for each other at the inner point, at least
+    as often.
+    """
     if not (x.point_units[outer] > x.point_units[inner] and x.point_units[inner] > 1.0):
         return 0
     if not (x.point_turns[inner] >= x.point_turns[outer] and x.point_ratio[outer] > 1.0 and x.point_ratio[inner] > 1.0):
@@ -178,7 +181,9 @@ def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
 
 
 def together(m: Facts, x: OneDesign) -> Real:
-    """The largest ratio of all points. Groups of units that wait at an inner point take its ratio, and vary less than units."""
+    """Largest ratio of all points. Groups waiting at an inner point start from the ratio there, and vary less than
+    single units.
+    """
     found = 1.0
     for outer in range(x.points):
         found = max(found, x.point_ratio[outer])

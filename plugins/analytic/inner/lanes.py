@@ -1,4 +1,4 @@
-"""Work that is dealt out to lanes: only parts of a leader that hold something get one (docs/model.md, section 7.4)."""
+"""Work dealt out to lanes: only nonempty parts of a leader get a lane (docs/model.md, section 7.4)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ MET_FIBER = 2
 
 
 def chosen_deal(m: Facts, x: OneDesign, i: Whole, packs: Whole) -> Whole:
-    """Whether the design deals so."""
+    """Whether the design applies dealing filter i of this kind (`packs`: pack, else condense)."""
     if not m.deal_chosen[i, x.chosen[m.deal_gene[i]]] or m.deal_packs[i] != packs:
         return 0
     return packs or m.spatial[m.deal_level[i]] >= 0
 
 
 def narrow_groups(m: Facts, k: FigureTables, x: OneDesign) -> None:
-    """`needed`: instances that each group needs below one of its level: the product of its bounds, or what `condense` leaves
-    of it for the tensor that needs most. A design whose loops are wrong deals nothing."""
+    """`needed`: instances needed by each group below one instance of its level. This is the product of the group's
+    bounds, reduced by `condense` for the most demanding tensor. A design with wrong loops deals nothing.
+    """
     for g in range(m.L):
         x.needed[g] = x.product[g]
     for s in range(m.S):
@@ -51,8 +52,9 @@ def narrow_groups(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 
 def narrow(m: Facts, k: FigureTables, x: OneDesign, i: Whole) -> None:
-    """`needed_share`: of the instances below a level the share that each tensor takes at most: targets and leaders fewer, a
-    leader once, whatever else it leads."""
+    """`needed_share`: largest share of a level's instances used by each tensor: fewer for targets and leaders, and once
+    per leader however many targets it leads.
+    """
     s = m.deal_level[i]
     for j in range(m.deal_leaders[i]):
         c = m.deal_leader[i, j]
@@ -65,11 +67,11 @@ def narrow(m: Facts, k: FigureTables, x: OneDesign, i: Whole) -> None:
 
 
 def condense(m: Facts, k: FigureTables, x: OneDesign, i: Whole, c: Whole) -> None:
-    """Iterations of the spatial loops that move leader c, `filled_every`; those of them at most that hold something of it,
-    `filled_most`; and the chance that one of the innermost such loop does, `filled_share`.
+    """`filled_every`: iterations of the spatial loops moving leader c. `filled_most`: the largest number of these with
+    a nonzero. `filled_share`: probability of a nonzero in an innermost iteration.
 
-    A tile of the target that stays in the level below is there for all that it meets: over loops in time that do not move it,
-    the leader counts together.
+    A tile of the target staying in the level below meets several leader tiles: over temporal loops not moving the
+    target, the leader tiles count together.
     """
     t = m.deal_target[i]
     level = m.deal_level[i]
@@ -99,7 +101,7 @@ def condense(m: Facts, k: FigureTables, x: OneDesign, i: Whole, c: Whole) -> Non
 
 
 def find_kept(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
-    """`stays`: iterations of the loops in time around a level over which the tile of tensor t below stays."""
+    """`stays`: iterations of temporal loops around a level during which the tile of tensor t below stays."""
     for d in range(m.D):
         x.stays[d] = 1.0
     holder = held_level(m, t, level)
@@ -114,8 +116,7 @@ def find_kept(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
 
 
 def unmatched(m: Facts, x: OneDesign, i: Whole) -> Whole:
-    """Whether the tile that is packed has positions that another operand shares, whose words would no longer meet it in the
-    lanes."""
+    """Whether another operand shares positions of the packed tile; its words would no longer meet in the lanes."""
     t = m.deal_target[i]
     level = held_level(m, t, m.deal_level[i])
     for d in range(m.D):
@@ -127,7 +128,7 @@ def unmatched(m: Facts, x: OneDesign, i: Whole) -> Whole:
 
 
 def deal_lanes(m: Facts, k: FigureTables, x: OneDesign) -> None:
-    """What dealing changes: instances in use, compute units at work, computes without a lane, passes over packed tiles."""
+    """Effects of dealing: instances in use, active compute units, computes without a lane, passes over packed tiles."""
     x.units_share = 1.0
     for t in range(m.T):
         x.dealt[t] = -1.0
@@ -160,7 +161,7 @@ def deal_lanes(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 
 def pack(m: Facts, k: FigureTables, x: OneDesign, i: Whole) -> None:
-    """The lanes fill with the nonzeros of a tile, and take as many passes as these need."""
+    """Fill the lanes with the nonzeros of a tile, in as many passes as needed."""
     c = m.deal_target[i]
     level = held_level(m, c, m.deal_level[i])
     lanes = 1.0

@@ -1,4 +1,4 @@
-"""Tiles of leaders: what must be empty for an access to another tensor to be skipped or gated (docs/model.md, 7.1)."""
+"""Leader tiles: the data to be empty before an access to another tensor is skipped or gated (docs/model.md, 7.1)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ BEYOND = 2
 
 
 def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
-    """The part of the nest within which one access of tensor t at a level serves: the loops between the level and its child,
-    the innermost first.
+    """Scan the part of the nest served by one access of tensor t at a level: the loops between the level and the child,
+    innermost first.
 
-    The target loop is the innermost one that moves t; the region spans it, the spatial loops outside, and outside a spatial
-    target the loops in time until the first one that moves t.
+    The target loop is the innermost loop moving t. The region spans the target loop and all spatial loops outside.
+    Outside a spatial target, the region also spans temporal loops up to the first loop moving t.
     """
     child = m.child[t, level]
     inner = child if child >= 0 else m.S
@@ -66,11 +66,11 @@ def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
 
 
 def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays: Whole) -> None:
-    """7.1: for each leader of filter i the chance that its tile of an access is empty, 0 where the filter does nothing with
-    it, and the words of that tile, infinity there.
+    """7.1: for each leader of filter i, the probability of an empty leader tile (0 where the filter does nothing for
+    this leader) and the words of the tile (infinity there).
 
-    A `blind` filter looks at metadata, which speak of whole granules (6.5). `stays`: the tile of the leader is all that the
-    tile of the target meets in the child, `x.stays` iterations.
+    A `blind` filter looks at metadata, on whole granules (6.5). With `stays`, the leader tile covers everything met by
+    the target's tile while in the child, `x.stays` iterations.
     """
     t = m.target[i]
     level = m.level[i]
@@ -114,7 +114,9 @@ def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays:
 
 
 def led_emptiness(m: Facts, k: FigureTables, x: OneDesign, c: Whole, words: Real) -> Real:
-    """The chance that the tile of leader c is empty. It has no more words than the whole leader, wherever these lie."""
+    """Probability of an empty tile of leader c. The tile is limited to the words of the whole leader, wherever they
+    lie.
+    """
     if not m.by_shape[c]:
         k.argument[0] = words
         return one_figure(k, KINDS * c + EMPTY, 1, 1.0)
@@ -126,9 +128,11 @@ def led_emptiness(m: Facts, k: FigureTables, x: OneDesign, c: Whole, words: Real
 def fit_leader(
     m: Facts, x: OneDesign, t: Whole, c: Whole, level: Whole, words: Real, scalar: Whole, agreed: Real
 ) -> None:
-    """The leader's tile: of the positions at which both tensors move, those that one access spans. Timeloop divides in the
-    order of dimensions, and compares words up to the target loop with positions of all loops; `filter-metadata`: each
-    dimension by itself, and words with positions of the same loops."""
+    """Fit the leader tile to one access: among the positions moving both tensors, the positions spanned by the access.
+
+    Timeloop divides dimension by dimension in order, and compares words up to the target loop with positions of all
+    loops. `filter-metadata` divides each dimension by itself, and compares words and positions of the same loops.
+    """
     if m.filter_metadata:
         for d in range(m.D):
             x.part[TARGET, d] *= x.factor_beyond[d]
@@ -161,14 +165,15 @@ def fit_leader(
 
 
 def lengthen(x: OneDesign, dim: Whole, count: Real, most: Real) -> None:
-    """The leader's tile takes so many times its words along a dimension."""
+    """Lengthen the leader tile `count` times along a dimension, up to `most`."""
     if count > 1.0:
         x.part[LED, dim] = min(floor(x.part[LED, dim] * count), most)
 
 
 def lengthen_scalar(m: Facts, x: OneDesign, t: Whole, level: Whole, words: Real) -> None:
-    """Where a word of tensor t serves a single compute at a time, the further words of an access lie along the innermost
-    loop in time or, with `filter-metadata`, the innermost one that moves t."""
+    """Lengthen the leader tile for an access of several words where each word of tensor t serves a single compute. The
+    further words lie along the innermost temporal loop or, with `filter-metadata`, the innermost loop moving t.
+    """
     for p in range(x.loops):
         dim = x.loop_dim[p]
         if x.loop_block[p] < level or x.loop_spatial[p] or (m.filter_metadata and not m.relevant[t, dim]):
@@ -181,8 +186,9 @@ def lengthen_scalar(m: Facts, x: OneDesign, t: Whole, level: Whole, words: Real)
 
 
 def find_stays(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
-    """`stay`: per dimension, iterations of the loops outside a level over which the tile of tensor t stays in the next
-    level that stores it: the innermost loops in time that do not move t, if none inside moves it either."""
+    """`stay`: per dimension, iterations of loops outside a level during which the tile of tensor t stays in the next
+    level storing the tensor: the innermost temporal loops not moving t, unless a loop inside moves the tile.
+    """
     for d in range(m.D):
         x.stays[d] = 1.0
     if x.moves[t, level]:

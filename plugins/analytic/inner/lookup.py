@@ -8,29 +8,31 @@ from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
 __all__ = ["SPARSE", "enter", "mix_reals", "mix_wholes", "place"]
 
 SPARSE = 4
-"""Places per row, at least: nearly all keys are found at the first place."""
+"""Places per row, at least: nearly all keys sit at their first place."""
 
 
 def mix_wholes(keys: Wholes, values: Wholes, factor: Whole) -> None:
-    """Adds values (n,) times a factor to keys (n,), modulo 2^64."""
+    """Add values (n,) times a factor to keys (n,), modulo 2^64."""
     for i in range(keys.shape[0]):
         keys[i] = wrapped(keys[i], values[i], factor)
 
 
 def mix_reals(keys: Wholes, values: Reals, factor: Whole) -> None:
-    """The same of whole numbers as reals; all that no int64 holds are alike."""
+    """As `mix_wholes`, for whole numbers held as reals; all numbers outside int64 count as equal."""
     for i in range(keys.shape[0]):
         keys[i] = wrapped(keys[i], held(values[i]), factor)
 
 
 def held(x: Real) -> Whole:
-    """A whole number as one, or an odd one beyond all that a table is asked for."""
+    """Whole number of a real; outside int64, an odd constant beyond any table argument."""
     return whole(x) if x > -9.2e18 and x < 9.2e18 else 4611686018427387905
 
 
 def enter(keys: Wholes, places: Wholes2, bits: Whole, count: Whole, rows: Wholes, new: Wholes) -> Whole:
-    """The row (n,) of every key (n,) of a table with 2^bits places: (places, 2) keys and rows. New keys get the next rows
-    from `count` on, and `new` says where each comes first. Returns how many these are; where places got few, -1 less."""
+    """Row (n,) of every key (n,) in a table with 2^bits places, each a key and a row. New keys get the next rows from
+    `count` on; `new` holds the index of their first occurrence. Return the number of new keys, or -1 minus this number
+    when places run short.
+    """
     found = 0
     for i in range(keys.shape[0]):
         at = place_of(places, bits, keys[i])
@@ -48,7 +50,7 @@ def enter(keys: Wholes, places: Wholes2, bits: Whole, count: Whole, rows: Wholes
 
 
 def place(pairs: Wholes2, places: Wholes2, bits: Whole) -> None:
-    """Distinct keys with their rows (n, 2) find their places, of which there are more."""
+    """Insert distinct keys with rows (n, 2) into a table with more places than keys."""
     for i in range(pairs.shape[0]):
         at = place_of(places, bits, pairs[i, 0])
         places[at, 0] = pairs[i, 0]
@@ -56,7 +58,7 @@ def place(pairs: Wholes2, places: Wholes2, bits: Whole) -> None:
 
 
 def place_of(places: Wholes2, bits: Whole, key: Whole) -> Whole:
-    """Where a key is, or the first place that is free for it; -1: there is none."""
+    """Place of a key, or the first free place for a new key; -1: none."""
     at = hashed(key, bits)
     for _ in range(places.shape[0]):
         if places[at, 0] == key or places[at, 0] == 0:

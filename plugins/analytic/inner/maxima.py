@@ -1,7 +1,8 @@
-"""Expected maxima of the work of many units that wait for each other, and thresholds of the work of one.
+"""Expected maxima of the work of many units waiting for each other, and thresholds of one unit's work.
 
-The work of a unit is a distribution: values in ascending order with their shares. The maximum of n units reaches a value with
-the chance 1 - (1 - r)^n, where r is the share that reaches it; its mean is the sum of these chances times the rises of values.
+The work of a unit is a distribution: ascending values with shares. The maximum of n units reaches a value with
+probability 1 - (1 - r)^n, where r is the share reaching the value. The mean is the sum of these probabilities times the
+rises of values.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ from sparsemap.inner.types import Real, Reals, Reals2, Whole
 __all__ = ["MERGED", "MOST_MET", "fewer_taken", "meetings", "work"]
 
 MERGED = 256
-"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
+"""Largest number of distinct values of a distribution: steps of a tenth of a standard deviation."""
 MOST_MET = 65536
-"""Numbers of places with something that are listed, at most; of more, some at equal steps, as normal numbers have them."""
+"""Largest number of listed counts of non-empty places; more counts are sampled at equal steps, as a normal
+distribution.
+"""
 
 
 def fewer_taken(k: Reals, looks: Real, words: Real, out: Reals) -> None:
-    """The chance (n,) that a skip that looks at so many of `words` finds one of k (n,) that are not zero."""
+    """Probability (n,) of a skip looking at `looks` of `words` positions to find one of k (n,) nonzeros."""
     for i in range(k.shape[0]):
         left = 1.0 - min(max(looks, k[i]) / words, 1.0)
         out[i] = 1.0 - whole_power(left, min(looks, k[i]))
 
 
 def whole_power(x: Real, n: Real) -> Real:
-    """x^n of a whole number n from 0 on, by squares."""
+    """x^n for a whole number n from 0 on, by squaring."""
     found = 1.0
     for _ in range(64):
         if n < 1.0:
@@ -41,8 +44,9 @@ def whole_power(x: Real, n: Real) -> Real:
 
 
 def merge(values: Reals, p: Reals, n: Whole, shares: Reals2) -> Whole:
-    """Neighbours of the first n values in ascending order as one, where there are more than columns: in row 0 of `shares` the
-    mean of each, in row 1 the share that reaches it. Returns how many there are."""
+    """Merge neighbours of the first n ascending values to fit the columns of `shares`; return the number of columns
+    used. Row 0 holds the mean of each, row 1 the share reaching it.
+    """
     size = (n + shares.shape[1] - 1) // shares.shape[1]
     count = (n + size - 1) // size
     most = -inf
@@ -64,10 +68,11 @@ def merge(values: Reals, p: Reals, n: Whole, shares: Reals2) -> Whole:
 
 
 def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals, first: Whole) -> None:
-    """Mean maxima (lanes,), in `out` from `first` on, of a quarter of a unit, half a unit, one, two, four and so on. Scratch:
-    row 2 of `shares`.
+    """Mean maxima (lanes,), in `out` from `first` on, of a quarter of a unit, half a unit, one, two, four units and so
+    on. Scratch: row 2 of `shares`.
 
-    1 - (1 - r)^(1/4) = r / ((1 + q) (1 + q^2)), q = (1 - r)^(1/4); for twice as many 1 - (1 - w)^2 = w (2 - w)."""
+    1 - (1 - r)^(1/4) = r / ((1 + q) (1 + q^2)), q = (1 - r)^(1/4); doubling the units: 1 - (1 - w)^2 = w (2 - w).
+    """
     for c in range(count):
         square = sqrt(1.0 - shares[1, c])
         shares[2, c] = shares[1, c] / ((1.0 + sqrt(square)) * (1.0 + square))
@@ -83,9 +88,9 @@ def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals, first: Whole)
 
 
 def work(values: Reals, p: Reals, tails: Reals, lanes: Whole, shares: Reals2, out: Reals) -> None:
-    """A row of `WorkTiles` from values (n,) in ascending order and their shares: maxima (lanes,), the mean of the square,
-    the share above zero, and for each of `tails` (m,), descending, the value that it reaches and the share that does.
-    Scratch: (3, values)."""
+    """Row of `WorkTiles` from ascending values (n,) and shares: maxima (lanes,), mean of the square, share above zero,
+    and for each of `tails` (m,), descending, the value reached and the share reaching the value. Scratch: (3, values).
+    """
     count = merge(values, p, values.shape[0], shares)
     maxima(shares, count, lanes, out, 0)
     square = 0.0
@@ -112,8 +117,9 @@ def work(values: Reals, p: Reals, tails: Reals, lanes: Whole, shares: Reals2, ou
 def meetings(
     places: Real, chance: Real, lanes: Whole, values: Reals, p: Reals, shares: Reals2, out: Reals, first: Whole
 ) -> None:
-    """Mean maxima (lanes,), in `out` from `first` on, of the share of `places` that hold something, each with this chance: a
-    binomial distribution. Scratch: values and p (MOST_MET + 1,), shares (3, MERGED)."""
+    """Mean maxima (lanes,), in `out` from `first` on, of the share of non-empty `places`, each non-empty with
+    probability `chance`: a binomial distribution. Scratch: values and p (MOST_MET + 1,), shares (3, MERGED).
+    """
     mean = places * chance
     spread = sqrt(mean * (1.0 - chance))
     low = max(0.0, floor(mean - 9.0 * spread - 9.0))

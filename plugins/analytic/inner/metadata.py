@@ -20,20 +20,20 @@ LARGEST_METADATA = 2
 LARGEST_PAYLOAD = 3
 METADATA_BITS = 4
 PAYLOAD_BITS = 5
-"""Columns of `OneDesign.entry`, and of the figures of units."""
+"""Columns of `OneDesign.entry`, and of table figures for units."""
 OFFSETS = 6
 LARGEST_OFFSETS = 7
 NARROW = 8
-"""Further figures of units."""
+"""Further columns of table figures for units."""
 
 
 def shapes(m: Facts, t: Whole) -> Whole:
-    """Numbers by which tables know a part of tensor t."""
+    """Number of table arguments for a part of tensor t."""
     return m.ranks[t] if m.by_shape[t] and m.ranks[t] > 0 else 1
 
 
 def metadata(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
-    """Units of every rank of every compressed tensor at every level that stores it, and the bits of the fullest tiles."""
+    """Units of every rank of every compressed tensor at every level storing it."""
     x.entries = 0
     x.narrow = 0
     for t in range(m.T):
@@ -52,7 +52,7 @@ def metadata(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def describe_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, c: Counts) -> None:
-    """Lengths, shapes and formats of the ranks of tensor t; behind them those of a tile of one word."""
+    """Lengths, shapes and formats of the ranks of tensor t, followed by the rank of a one-word tile."""
     n = shapes(m, t)
     count = x.ranks[t]
     for i in range(count):
@@ -91,7 +91,7 @@ def describe_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, c: Counts)
 
 
 def measure_rank(m: Facts, x: OneDesign, t: Whole, i: Whole) -> None:
-    """Positions of rank i of tensor t, and words of its tile and of the part of one position."""
+    """Positions of rank i of tensor t, words of the rank's tile, and words below one position."""
     x.rank_length[i] = 1.0
     box = 1.0
     below = 1.0
@@ -119,7 +119,7 @@ def measure_rank(m: Facts, x: OneDesign, t: Whole, i: Whole) -> None:
 
 
 def rank_width(m: Facts, x: OneDesign, t: Whole, r: Whole, i: Whole) -> Real:
-    """Words along rank r of tensor t inside the i-th rank of its formats."""
+    """Words along rank r of tensor t inside rank i of the formats."""
     found = 1.0
     for j in range(m.terms[t, r]):
         found += m.term_factor[t, r, j] * (x.rank_inside[t, i, m.term_dim[t, r, j]] - 1.0)
@@ -127,7 +127,7 @@ def rank_width(m: Facts, x: OneDesign, t: Whole, r: Whole, i: Whole) -> Real:
 
 
 def block_rank(m: Facts, x: OneDesign, t: Whole, i: Whole, n: Whole) -> None:
-    """Positions of a rank that is stored in blocks are its blocks; groups of positions that its code lists together."""
+    """Count blocks as positions of a rank stored in blocks; set the groups of positions listed together by the code."""
     form = x.form[t, i]
     length = x.rank_length[i]
     if m.form_block[form] > 1.0:
@@ -146,7 +146,7 @@ def block_rank(m: Facts, x: OneDesign, t: Whole, i: Whole, n: Whole) -> None:
 
 
 def longest_fiber(m: Facts, k: FigureTables, x: OneDesign, t: Whole, i: Whole, n: Whole) -> Real:
-    """Expected positions with something of the fullest fiber of a padded rank."""
+    """Expected non-empty positions in the fullest fiber of a padded rank."""
     words = 1.0
     for j in range(n):
         words *= x.rank_box[i, j]
@@ -159,8 +159,10 @@ def longest_fiber(m: Facts, k: FigureTables, x: OneDesign, t: Whole, i: Whole, n
 
 
 def keep_together(m: Facts, x: OneDesign, t: Whole, n: Whole) -> None:
-    """6.5: of each rank the part that must hold something for a fiber to be there: what one position of the next compressed
-    rank outside covers; without one the tile of the rank, or where codes of empty fibers count, the whole tensor."""
+    """6.5: per rank, the part required to be non-empty for a fiber to exist: the part below one position of the next
+    outer compressed rank. Without a compressed rank outside, the tile of the rank or, if codes of empty fibers count,
+    the whole tensor.
+    """
     if not (m.pads or m.every_fiber):
         return
     outer = -1
@@ -175,8 +177,9 @@ def keep_together(m: Facts, x: OneDesign, t: Whole, n: Whole) -> None:
 
 
 def point_ranks(m: Facts, x: OneDesign, t: Whole, c: Counts) -> None:
-    """`pointers`: the innermost rank outside the child's tile has an offset for each position, where a filter leaves tiles
-    out or different children read them, and some rank inside is compressed."""
+    """`pointers`: the innermost rank outside the child's tile has an offset per position if a compressed rank lies
+    inside and either a filter omits tiles or different children read them.
+    """
     packed = x.ranks[t]
     for i in range(x.ranks[t] - 1, -1, -1):
         if m.compressed[x.form[t, i]]:
@@ -193,7 +196,7 @@ def point_ranks(m: Facts, x: OneDesign, t: Whole, c: Counts) -> None:
 
 
 def spreads(m: Facts, x: OneDesign, t: Whole, s: Whole, child: Whole) -> Whole:
-    """Whether loops over the children between two levels move tensor t."""
+    """Whether spatial loops between two levels move tensor t."""
     for block in range(s, child):
         for d in range(m.D):
             if m.spatial[block] >= 0 and m.relevant[t, d] and x.bound[m.spatial[block], d] > 1.0:
@@ -202,7 +205,7 @@ def spreads(m: Facts, x: OneDesign, t: Whole, s: Whole, child: Whole) -> Whole:
 
 
 def key_of_rank(m: Facts, x: OneDesign, i: Whole, n: Whole) -> Whole:
-    """A key of all that units of a rank depend on but the tile."""
+    """Key of everything determining the units of a rank, except the tile."""
     key = mixed(n, x.rank_length[i])
     key = mixed(key, x.rank_row[i])
     key = mixed(key, x.rank_positions[i])
@@ -215,8 +218,9 @@ def key_of_rank(m: Facts, x: OneDesign, i: Whole, n: Whole) -> Whole:
 
 
 def enter_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> None:
-    """Entries of the ranks of tensor t in the tile of level s. A compressed tile of one word has one rank without width, which
-    costs nothing, unless its format says otherwise."""
+    """Enter the ranks of tensor t in the tile of level s. A compressed one-word tile has a single rank without width
+    and cost, unless its format has `of_one_word`.
+    """
     n = shapes(m, t)
     count = x.level_ranks[t, s]
     lone = count == 0
@@ -241,7 +245,7 @@ def enter_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> 
 def enter_rank(
     m: Facts, k: FigureTables, x: OneDesign, t: Whole, i: Whole, n: Whole, fibers: Real, drops: Real, key: Whole
 ) -> None:
-    """One of them; `fibers`: of the outermost rank, positions and those of all ranks inside."""
+    """Enter one rank. `fibers`: positions of the outermost rank times the positions of all ranks inside."""
     above = fibers / x.rank_positions[i]
     key = wrapped(x.rank_key[i], mixed(key, above), 1)
     for j in range(n):
@@ -274,7 +278,7 @@ def enter_rank(
 
 
 def name_bits(positions: Real) -> Real:
-    """Bits that name one of so many positions, rounded up to a power of two so that they divide a metadata word."""
+    """Bits to name one position among `positions`, rounded up to a power of two so as to divide a metadata word."""
     bits = 1.0
     reach = 2.0
     for _ in range(1024):
@@ -291,7 +295,7 @@ def name_bits(positions: Real) -> Real:
 
 
 def fullest_bits(m: Facts, x: OneDesign) -> None:
-    """Bits of the fullest tiles; the payload of the innermost rank is the data."""
+    """Bits of the fullest tiles. Payload of the innermost rank is the data and counts nothing here."""
     for t in range(m.T):
         for s in range(m.S):
             bits = 0.0

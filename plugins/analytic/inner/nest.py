@@ -10,7 +10,7 @@ from .facts import Facts
 
 
 def width(m: Facts, t: Whole, r: Whole, extent: Reals2, row: Whole) -> Real:
-    """Words of tensor t along rank r of a box with these extents (1)."""
+    """Width in words of rank r of tensor t in a box with extents `extent[row]` (1)."""
     found = 1.0
     for i in range(m.terms[t, r]):
         found += m.term_factor[t, r, i] * (extent[row, m.term_dim[t, r, i]] - 1.0)
@@ -18,7 +18,7 @@ def width(m: Facts, t: Whole, r: Whole, extent: Reals2, row: Whole) -> Real:
 
 
 def volume(m: Facts, t: Whole, extent: Reals2, row: Whole) -> Real:
-    """Words of tensor t in a box with these extents (1)."""
+    """Words of tensor t in a box with extents `extent[row]` (1)."""
     found = 1.0
     for r in range(m.ranks[t]):
         found *= width(m, t, r, extent, row)
@@ -26,7 +26,7 @@ def volume(m: Facts, t: Whole, extent: Reals2, row: Whole) -> Real:
 
 
 def unrolled(m: Facts, x: OneDesign) -> None:
-    """Loops with a bound above one, and the products of groups."""
+    """List the loops with a bound above one, innermost first, and the product of bounds of each group."""
     x.loops = 0
     for i in range(m.L):
         group = m.inwards[i]
@@ -44,7 +44,7 @@ def unrolled(m: Facts, x: OneDesign) -> None:
 
 
 def nest(m: Facts, x: OneDesign) -> None:
-    """Extents, tiles, instances and iterations."""
+    """Compute extents, tiles, instances and iterations."""
     for d in range(m.D):
         x.extent[m.S, d] = 1.0
         for s in range(m.S - 1, -1, -1):
@@ -67,8 +67,9 @@ def nest(m: Facts, x: OneDesign) -> None:
 
 
 def moves(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
-    """Whether loops in time between a level and the next inner one that stores tensor t move its tile there; towards the
-    compute units every word is another one."""
+    """Whether temporal loops between level s and the next inner level storing tensor t move the tile there. Always 1
+    towards the compute units, where every word is new.
+    """
     if m.child[t, s] < 0:
         return 1
     for block in range(s, m.child[t, s]):
@@ -79,7 +80,7 @@ def moves(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
 
 
 def remainders(m: Facts, x: OneDesign) -> None:
-    """`remainders`: computes, iterations and units of loops that end with the data."""
+    """`remainders`: limit computes, iterations and units to the positions with data."""
     x.outside[0] = 0
     time = 0
     for s in range(m.S):
@@ -104,8 +105,9 @@ def remainders(m: Facts, x: OneDesign) -> None:
 
 
 def begun(m: Facts, x: OneDesign, d: Whole, among: Whole) -> Real:
-    """Of the index vectors of some loops of dimension d, bits by group, the share that begins before the end of the data;
-    other loops stay at their first turn."""
+    """Share of the index vectors of some loops of dimension d beginning before the end of the data. `among`: bits by
+    group of these loops; all others stay at their first turn.
+    """
     some = 1.0
     every = 1.0
     for i in range(m.L):
@@ -120,7 +122,7 @@ def begun(m: Facts, x: OneDesign, d: Whole, among: Whole) -> Real:
 
 
 def led_loops(m: Facts, x: OneDesign, t: Whole, link: Whole) -> None:
-    """`leads`: of each dimension, the loops in time up to level `link` over which the tile of tensor t there changes."""
+    """`leads`: per dimension, the temporal loops of blocks 0 to `link` over which the tile of tensor t changes."""
     still = 1 if link < m.S - 1 else 0
     for d in range(m.D):
         x.leads[d] = 0
@@ -135,8 +137,9 @@ def led_loops(m: Facts, x: OneDesign, t: Whole, link: Whole) -> None:
 
 
 def present_share(m: Facts, x: OneDesign, t: Whole, link: Whole, level: Whole) -> Real:
-    """Of the words that level `link` exchanges for an instance of `level`, the share with data, on average over instances;
-    link -1: of the words that an instance ever sees. `leads` are those of the link."""
+    """Share of words with data in the exchange of level `link` with an instance of `level`, averaged over instances.
+    Link -1: share of all words ever seen by an instance. `leads` must belong to the link.
+    """
     found = 1.0
     for d in range(m.D):
         if m.ends[d] < m.sizes[d]:
@@ -148,7 +151,7 @@ def present_share(m: Facts, x: OneDesign, t: Whole, link: Whole, level: Whole) -
 
 
 def fullest(m: Facts, x: OneDesign, t: Whole, link: Whole, level: Whole) -> Real:
-    """Of these the words of the fullest instance over the mean."""
+    """Words with data in the fullest instance over the mean of all instances; arguments as for `present_share`."""
     found = 1.0
     for d in range(m.D):
         if m.ends[d] < m.sizes[d]:

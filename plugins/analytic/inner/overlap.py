@@ -1,4 +1,6 @@
-"""`overlap`: transfers hide behind computing only where there is a second buffer; how uneven tiles are, and their work."""
+"""`overlap`: transfers hide behind computing only with a second buffer, limited by unevenness of tiles and of their
+work.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,22 @@ from .stored import positive
 from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
 
 NEAR = 0.1
-"""Of two times of which the shorter one is less than this share of the longer one, the longer one counts."""
+"""If the shorter of two times is below this share of the longer, only the longer counts."""
 ROOT_OF_PI = 1.7724538509055159
 
 
 def above(at: Real) -> Real:
-    """The chance that a normal number is above one from 0 on, to 1e-5 (Abramowitz and Stegun, 26.2.16)."""
+    """Probability of a normal variable above a number from 0 on, to 1e-5 (Abramowitz and Stegun, 26.2.16)."""
     k = 1.0 / (1.0 + 0.33267 * at)
     return exp(-0.5 * (at * at)) / ROOT_OF_TWO_PI * (0.4361836 * k - 0.1201676 * (k * k) + 0.9372980 * (k * k * k))
 
 
 def later(a: Real, b: Real, spread_a: Real, spread_b: Real, some: Real) -> Real:
-    """Expected larger one of two times with these means and deviations; `some`: the chance that the first is not zero, 1
-    where that is not known.
+    """Expected larger of two times with means a and b and deviations `spread_a`, `spread_b`. `some`: probability of a
+    nonzero first time, 1 if unknown.
 
-    Where both are above zero the smaller one is on average that of two normal numbers, and at least that of exponential
-    ones; a time whose deviation is larger than the mean is taken to be either zero or exponential.
+    Where both are above zero, the mean of the smaller is taken from two normal variables, and is at least the mean for
+    exponential variables. A time with a deviation above the mean is taken as either zero or exponential.
     """
     of_a = spread_a / a
     of_b = spread_b / b
@@ -50,7 +52,7 @@ def later(a: Real, b: Real, spread_a: Real, spread_b: Real, some: Real) -> Real:
 
 
 def find_transfers(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Words of time of one instance, by direction."""
+    """Words of one instance in time, by direction: filled, drained, sent, got."""
     for t in range(m.T):
         for s in range(m.S):
             share = x.active[t, s] / x.used[s]
@@ -70,7 +72,7 @@ def find_transfers(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def moving(m: Facts, s: Whole, read: Reals2, written: Reals2, tensors: Whole) -> Real:
-    """Cycles of the words that level s reads and writes of some tensors, a bit for each."""
+    """Cycles for the words of some tensors read and written by level s. `tensors`: a bit per tensor."""
     out = 0.0
     into = 0.0
     for t in range(m.T):
@@ -88,7 +90,7 @@ def moving(m: Facts, s: Whole, read: Reals2, written: Reals2, tensors: Whole) ->
 
 
 def exchanging(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
-    """Cycles of the words between level h and the parents of these tensors."""
+    """Cycles for the words of some tensors between level h and their parents."""
     found = moving(m, h, x.drained, x.filled, tensors)
     for p in range(h):
         of_parent = 0
@@ -101,7 +103,9 @@ def exchanging(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
 
 
 def stalled(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
-    """Cycles in which an instance of level h waits for tiles of these tensors: while the parent serves another, it goes on."""
+    """Stall cycles of an instance of level h for tiles of some tensors. While the parent serves other instances, the
+    instance works on.
+    """
     apart = 0.0
     for t in range(m.T):
         if tensors >> t & 1:
@@ -113,7 +117,7 @@ def stalled(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
 
 
 def tile_work(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
-    """The work with one tile of tensor t at level h: boxes of the lanes that use it."""
+    """Boxes of the lanes using one tile of tensor t at level h."""
     x.alongs = 0
     parent = m.parent[t, h]
     for d in range(m.D):
@@ -143,8 +147,9 @@ def tile_work(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
 
 
 def work_spread(m: Facts, k: FigureTables, x: OneDesign) -> Pair:
-    """Deviation of the longest work of the units that use a tile, from tile to tile, over the mean; and the chance that there
-    is any."""
+    """Relative deviation, from tile to tile, of the longest work of the units using a tile, and the probability of any
+    work.
+    """
     different = x.crowd
     square = 1.0
     some = 1.0
@@ -186,7 +191,7 @@ def work_spread(m: Facts, k: FigureTables, x: OneDesign) -> Pair:
 
 
 def words_spread(m: Facts, k: FigureTables, x: OneDesign, c: Counts, t: Whole, h: Whole) -> Real:
-    """Deviation, over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
+    """Relative deviation of the words per tile of operand t at level h; an omitted tile counts as 0 words."""
     left = 1.0 - c.comes[t, h]
     square = 0.0
     if x.packed[t, h]:
@@ -208,7 +213,7 @@ def words_spread(m: Facts, k: FigureTables, x: OneDesign, c: Counts, t: Whole, h
 
 
 def pipelined(m: Facts, k: FigureTables, x: OneDesign, c: Counts, h: Whole, tensors: Whole, time: Real) -> Real:
-    """Cycles of computing for `time` with tiles that come while others are worked on, and results that leave so."""
+    """Cycles of computing for `time` while the next tiles arrive and results leave."""
     results = tensors & 1 << m.output
     most = 1.0
     single = 0.0
@@ -241,7 +246,9 @@ def pipelined(m: Facts, k: FigureTables, x: OneDesign, c: Counts, h: Whole, tens
 def later_tile(
     m: Facts, k: FigureTables, x: OneDesign, c: Counts, h: Whole, tensors: Whole, each: Real, both: Real, most: Real
 ) -> Real:
-    """Expected longer one of the time in which a tile is used, `each` on average, and of that in which another one comes."""
+    """Expected larger of the work time of a tile, `each` on average, and the arrival time of the next tile, `both` on
+    average.
+    """
     square = 0.0
     worked = 0.0
     some = 1.0
@@ -265,7 +272,7 @@ def later_tile(
 
 
 def thinned(m: Facts, x: OneDesign) -> Whole:
-    """Whether anything thins the work."""
+    """Whether a skip thins the work of any operand."""
     for i in range(m.operand.shape[0]):
         if x.looks[i] < inf:
             return 1
@@ -273,8 +280,9 @@ def thinned(m: Facts, x: OneDesign) -> Whole:
 
 
 def overlapped(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> Real:
-    """Cycles of the whole run; a level that is not double-buffered adds the time of its transfers. `c`: with the filters that
-    save time."""
+    """Cycles of the whole run. A level without double buffering adds transfer time. `c`: counts with the filters saving
+    time.
+    """
     find_transfers(m, x, c)
     time = x.compute_cycles
     for s in range(m.S):

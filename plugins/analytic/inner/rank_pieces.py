@@ -1,7 +1,8 @@
-"""Pieces in place of the bins of merged windows in which what formats round passes a whole number (`occupancy/bins.py`).
+"""Pieces of merged-window bins in which rounding by a format passes a whole number (`occupancy/bins.py`).
 
-A window of occupancies is cut in bins; `store` has the first samples of its bins from `edges` on and the probability below
-each sample from `sums` on. Samples are `step` occupancies apart from `origin` on, possible occupancies `grain` apart.
+A window of occupancies is cut into bins. `store` holds the first samples of the bins from index `edges` on, and the
+probability below each sample from index `sums` on. Samples lie `step` occupancies apart, starting at `origin`; possible
+occupancies lie `grain` apart.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ __all__ = ["chance_below", "cut_bins", "find_steps", "place_steps"]
 ORIGIN = 0
 STEP = 1
 GRAIN_OF = 2
-"""Rows of windows (3, n) in reals .."""
+"""Rows of the real figures of windows, (3, n)."""
 EDGES = 0
 BELOW_AT = 1
 SAMPLES_OF = 2
-""".. and in whole numbers."""
+"""Rows of the whole-number figures of windows, (3, n)."""
 
 
 def find_steps(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, one: Whole, actual: Whole,
     tail: Real, most: Real, span: Wholes, at: Wholes2, found: Reals2,
 ) -> Whole:  # fmt: skip
-    """Where the occupied positions of ranks pass whole numbers between two bins, not both without chance: rank and bin
-    (2, P), how many, and the positions in both (3, P); none of ranks with more than `most`. Returns P."""
+    """Find neighbouring bins between which the occupied positions of a rank pass whole numbers; return their number P.
+
+    `at` (2, P): rank and bin. `found` (3, P): number of whole numbers passed, occupied positions in both bins. Pairs of
+    bins with probability up to `tail` are ignored, and so are ranks passing more than `most` whole numbers.
+    """
     count = 0
     for i in range(places.shape[1]):
         if not (tiles[places[OF_TILE, i], GRAIN] > 0.0 and pairs[places[BELOW, i], PART_VARIES] != 0.0):
@@ -57,9 +61,13 @@ def find_steps(
 def place_steps(
     grain: Reals, rank: Wholes, steps: Reals2, means: Reals2, source: Wholes, value: Reals, first: Reals, around: Reals
 ) -> None:
-    """Of every step (p,) the place (P,) it is of and the whole number that it passes; the occupancies (4 p,) around it by
-    linear interpolation, from `first` on, which in so small a range is less than one occupancy off. `steps` (3, P) as
-    `find_steps` has them, `means` (2, P) occupancies of both bins."""
+    """Locate every single step, p in all, by linear interpolation between bins; in so small a range, the error is below
+    one occupancy.
+
+    `source` (p,): index of the step's column in `steps`. `value` (p,): the whole number passed. `around` (4 p,): four
+    occupancies around the step, from grid index `first` on. `steps` (3, P) come from `find_steps`; `means` (2, P) are
+    the mean occupancies of both bins.
+    """
     count = 0
     for i in range(rank.shape[0]):
         low, high = steps[1, i], steps[2, i]
@@ -74,15 +82,15 @@ def place_steps(
 
 
 def edge_of(windows: Reals2, starts: Wholes2, store: Reals, r: Whole, bin: Whole) -> Real:
-    """The lower end of a bin of window r."""
+    """Lower end of a bin of window r."""
     return windows[ORIGIN, r] + windows[STEP, r] * store[starts[EDGES, r] + bin]
 
 
 def below(windows: Reals2, starts: Wholes2, store: Reals, r: Whole, y: Real, found: Reals) -> None:
-    """Probability of occupancies below y in window r, and its density per sample there.
+    """Probability of occupancies below y in window r, and the density per sample at y, into `found`.
 
-    In a sample, with t = -1/2..1/2, the density is taken as P + s t + c (t^2 - 1/12): P is the sample's
-    probability, s and 2c are the central differences of first and second order.
+    In a sample, with t = -1/2..1/2, the density is taken as P + s t + c (t^2 - 1/12): P is the sample's probability, s
+    and 2c are the central differences of first and second order.
     """
     t = (y - windows[ORIGIN, r]) / windows[STEP, r]
     i = min(max(floor(t), 0.0), starts[SAMPLES_OF, r] - 1.0)
@@ -100,8 +108,9 @@ def below(windows: Reals2, starts: Wholes2, store: Reals, r: Whole, y: Real, fou
 def piece_between(
     windows: Reals2, starts: Wholes2, store: Reals, r: Whole, left: Real, right: Real, found: Reals, pieces: Reals2, at: Whole
 ) -> None:  # fmt: skip
-    """Mean occupancy and probability of a piece: the center of gravity of a linear density, within the possible
-    occupancies."""
+    """Mean occupancy and probability of a piece: the centre of gravity of a linear density, within the possible
+    occupancies.
+    """
     below(windows, starts, store, r, left, found)
     low, low_density = found[0], found[1]
     below(windows, starts, store, r, right, found)
@@ -117,8 +126,9 @@ def piece_between(
 def end_of_step(
     windows: Reals2, starts: Wholes2, store: Reals, r: Whole, bin: Whole, value: Real, first: Real, occupied: Reals, at: Whole
 ) -> Real:  # fmt: skip
-    """Where a step is, near the bin that it was seen in: between the last of four occupancies at which `occupied` has not
-    passed it, and the next one."""
+    """Occupancy of a step near its bin: between the last of four occupancies with `occupied` up to `value`, and the
+    next.
+    """
     passed = 0
     for j in range(4):
         if occupied[4 * at + j] <= value:
@@ -131,9 +141,12 @@ def cut_bins(
     windows: Reals2, starts: Wholes2, store: Reals, rank: Wholes, bin: Wholes, source: Wholes, value: Reals, first: Reals,
     occupied: Reals, found: Reals, places: Wholes2, pieces: Reals2,
 ) -> Whole:  # fmt: skip
-    """Pieces, in order of ranks, of the bins in which steps are: of a rank first what is before each step, then what is
-    behind the last one of each bin. `occupied` (4 p,) is at the occupancies around. Rank and bin (2, 2 p), mean occupancy
-    and probability (2, 2 p); returns how many. `found` (2,) is scratch."""
+    """Cut the bins with steps into pieces, in order of ranks; return the number of pieces. A rank has first the piece
+    before each step, then the piece behind the last step of each bin.
+
+    `occupied` (4 p,): occupied positions at the occupancies from `place_steps`. `places` (2, 2 p): rank and bin.
+    `pieces` (2, 2 p): mean occupancy and probability. `found` (2,) is scratch.
+    """
     count = 0
     start = 0
     for _ in range(source.shape[0]):
@@ -172,7 +185,7 @@ def cut_bins(
 
 
 def chance_below(windows: Reals2, starts: Wholes2, store: Reals, y: Reals, found: Reals, out: Reals) -> None:
-    """Probability of occupancies below each of y (n,) in window 0."""
+    """Probability of occupancies below each of y (n,) in window 0, into `out` (n,)."""
     for i in range(y.shape[0]):
         below(windows, starts, store, 0, y[i], found)
         out[i] = found[0]

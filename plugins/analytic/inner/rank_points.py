@@ -1,9 +1,10 @@
-"""The occupancies of tiles at which formats are asked for the units of ranks (docs/model.md, section 6.2).
+"""Points of tile occupancy at which formats count the units of ranks (docs/model.md, section 6.2).
 
-n ranks; `places` (6, n) are rows of their tile, their code, what it is told, and the pairs of the tile with the part of a
-fiber, of a position and of a group; `sizes` (6, n) positions, fibers, groups of a fiber, positions of the fullest one,
-chance of a position anywhere in the tensor, and whether empty tiles are left out. The figures of tiles and pairs are those of
-`occupancy/tiles.py` and `pairs.py`, with lists of chances of occupancies and of parts that hold something.
+For n ranks, `places` (6, n) holds row numbers: the tile, the code, the knowledge from the rank above, and three pairs
+of the tile with the part of a fiber, of a position and of a group. `sizes` (6, n): positions, fibers, groups of a
+fiber, positions of the fullest fiber, probability of an occupied position anywhere in the tensor, whether empty tiles
+are omitted. Figures of tiles and pairs follow `occupancy/tiles.py` and `pairs.py`, with lists of the probabilities of
+occupancies and of non-empty parts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 __all__ = ["BLOCK", "SPANS", "count_points", "list_points"]
 
 BLOCK = 128
-"""Points at once."""
+"""Points per block."""
 
 OF_TILE = 0
 CODE_OF = 1
@@ -47,13 +48,13 @@ AT_CHANCE = 0
 POINTS_OF = 1
 AT_PARTS = 2
 SPANS = 5
-"""Of a rank: where the chances of its points are, how many these are, and where those of its three parts are."""
+"""Columns of a rank's span: start of the probabilities of the points, number of points, starts of the three parts."""
 
 
 def span_of(
     i: Whole, places: Wholes2, sizes: Reals2, tiles: Reals2, pairs: Reals2, one: Whole, span: Wholes
 ) -> None:  # fmt: skip
-    """Where the points of rank i are: a single one in merged windows in which nothing varies."""
+    """Span of the points of rank i; a merged window without variation has a single point."""
     t = places[OF_TILE, i]
     out = 0
     span[AT_CHANCE] = whole(tiles[t, AT_CHANCES])
@@ -73,7 +74,7 @@ def span_of(
 
 
 def share(actual: Whole, held: Real, there: Real) -> Real:
-    """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
+    """Share of non-empty positions: over all fibers or, by Timeloop in actual data, over non-empty fibers."""
     if actual:
         return min(1.0, held / (there if there > 0.0 else 1.0))
     return held
@@ -83,8 +84,9 @@ def gather(
     i: Whole, start: Whole, places: Wholes2, sizes: Reals2, chances: Reals, pairs: Reals2, filled: Reals, span: Wholes,
     actual: Whole, x: Reals2, room: Whole,
 ) -> Whole:  # fmt: skip
-    """Points of rank i from `start` on, as many as there is room for; the last one is the largest occupancy, without
-    chance. Returns how many."""
+    """Copy points of rank i from `start` on into `x`, at most `room`, and return their number. The last point of a rank
+    is the largest occupancy, with probability 0.
+    """
     length, slots, groups = sizes[LENGTH, i], sizes[SLOTS, i], sizes[GROUPS_IN, i]
     left = span[POINTS_OF] - start
     count = min(left, room)
@@ -109,7 +111,7 @@ def count_points(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, one: Whole, span: Wholes,
     out: Wholes,
 ) -> None:  # fmt: skip
-    """How many points ranks (n,) have, with the largest occupancy, without pieces."""
+    """Number of points per rank (n,), including the largest occupancy, without pieces."""
     for i in range(places.shape[1]):
         span_of(i, places, sizes, tiles, pairs, one, span)
         out[i] = span[POINTS_OF] + 1
@@ -119,8 +121,9 @@ def list_points(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, one: Whole, actual: Whole,
     cut: Wholes2, pieces: Reals2, span: Wholes, starts: Wholes, x: Reals2, points: Reals2,
 ) -> None:  # fmt: skip
-    """Points (4, P) of ranks, those of each from `starts` (n + 1,) on: fibers, occupied, groups and chance; the largest
-    occupancy behind the others, then the pieces of its bins."""
+    """Points (4, P) of all ranks: fibers, occupied positions, groups and probability. Points of rank i start at
+    `starts[i]`, (n + 1,). The largest occupancy follows the other occupancies, then the pieces of bins.
+    """
     piece = 0
     for i in range(places.shape[1]):
         span_of(i, places, sizes, tiles, pairs, one, span)

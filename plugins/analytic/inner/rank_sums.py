@@ -1,6 +1,8 @@
-"""Expected units of ranks: sums over the occupancies of a tile, and over pieces of merged ones (docs/model.md, section 6.2).
+"""Expected units of ranks: sums over the occupancies of a tile, and over pieces of merged occupancies (docs/model.md,
+section 6.2).
 
-Ranks, tiles and pairs are as `rank_points.py` has them; codes and what they are told as `sparsemap/inner/fiber_codes.py`.
+Ranks, tiles and pairs follow `rank_points.py`; codes and the knowledge from outer ranks follow
+`sparsemap/inner/fiber_codes.py`.
 """
 
 from __future__ import annotations
@@ -66,13 +68,15 @@ KEPT_TILE = 4
 KEPT_UNITS = 5
 KEPT_TOTAL = 6
 SUMS = 8
-"""Of a column: its expectation, its value at the largest occupancy, and the one at all others, or -1; whether it has a number
-that is none from 0 on. Then the last sum over a whole window: its tile, units and result."""
+"""Columns of `sums`: expectation, value at the largest occupancy, constant value at all other occupancies or -1,
+whether some value is negative or not finite; then tile, units and result of the last sum over a whole window.
+"""
 
 
 def add_column(x: Reals2, row: Whole, count: Whole, sums: Reals2, k: Whole, first: Whole, last: Whole) -> None:
-    """Adds chances times a column of units; `first`, `last`: whether these are the first points, and whether the last one is the
-    largest occupancy."""
+    """Add probabilities times a column of units to row k of `sums`. `first`: the points are the first of the rank;
+    `last`: the final point is the largest occupancy.
+    """
     total = sums[k, TOTAL]
     steady = x[row, 0] if first else sums[k, STEADY]
     odd = sums[k, ODD]
@@ -90,8 +94,9 @@ def add_column(x: Reals2, row: Whole, count: Whole, sums: Reals2, k: Whole, firs
 
 
 def settle(t: Whole, tiles: Reals2, chances: Reals, sums: Reals2, k: Whole) -> None:
-    """Units that are the same at all occupancies of a merged window are summed over all of these in order of k: the last
-    bits decide what ceil makes of whole numbers, as in Timeloop (5.5). They depend on the mantissa of the units only."""
+    """Sum units equal at all occupancies of a merged window over the whole window, in order of k. The last bits decide
+    the result of ceil on whole numbers, as in Timeloop (5.5). Only the mantissa of the units matters.
+    """
     if not (tiles[t, GRAIN] > 0.0 and sums[k, STEADY] > 0.0):
         return
     units = mantissa(sums[k, STEADY])
@@ -112,7 +117,7 @@ def settle(t: Whole, tiles: Reals2, chances: Reals, sums: Reals2, k: Whole) -> N
 def units_at(
     i: Whole, places: Wholes2, sizes: Reals2, codes: Reals2, told: Reals2, width: Real, x: Reals2, count: Whole
 ) -> None:  # fmt: skip
-    """Metadata, payload and offsets of rank i at some points."""
+    """Metadata, payload and offset units of rank i at `count` points, into `x`."""
     c, row = places[CODE_OF, i], places[TOLD_BY, i]
     length, slots, fullest = sizes[LENGTH, i], sizes[SLOTS, i], sizes[FULLEST, i]
     if codes[c, COUNTED] != 0.0:
@@ -129,7 +134,7 @@ def units_at(
 
 
 def enter_units(sums: Reals2, metadata_bits: Real, payload_bits: Real, out: Reals2, i: Whole) -> None:
-    """The units of rank i; -1 in the last column if some are no numbers from 0 on."""
+    """Write the units of rank i to `out`; the last column is -1 if some number is negative or not finite."""
     out[i, METADATA] = sums[0, TOTAL]
     out[i, PAYLOAD] = sums[2, TOTAL]
     out[i, LARGEST_METADATA] = sums[0, AT_LARGEST]
@@ -146,9 +151,13 @@ def sum_units(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, codes: Reals2, told: Reals2,
     one: Whole, actual: Whole, cut: Wholes2, pieces: Reals2, span: Wholes, x: Reals2, sums: Reals2, out: Reals2,
 ) -> None:  # fmt: skip
-    """Units (n, 9) of ranks: metadata, payload, those of the fullest tile, bits of one of each, offsets, those of the fullest
-    tile, whether they cannot be read; -1: some are no numbers from 0 on. `cut` (2, m): rank, ascending, and bin of
-    pieces in place of bins, which are (4, m) fibers, occupied, groups and chance."""
+    """Units (n, 9) of ranks: metadata, payload, metadata and payload of the fullest tile, bits per metadata and per
+    payload unit, offsets, offsets of the fullest tile, status. Status 1: the code cannot be read; -1: some number is
+    negative or not finite.
+
+    `cut` (2, m): rank, ascending, and bin replaced by pieces. `pieces` (4, m): fibers, occupied positions, groups and
+    probability.
+    """
     piece = 0
     sums[0, KEPT_TILE] = -1.0
     for i in range(places.shape[1]):
@@ -207,8 +216,9 @@ def sum_columns(
     places: Wholes2, tiles: Reals2, chances: Reals, starts: Wholes, ends: Wholes, points: Reals2, columns: Reals2,
     sums: Reals2, out: Reals2,
 ) -> None:  # fmt: skip
-    """Expectations and values at the largest occupancy, (2 c, n), of columns (c, P) of units at points; `ends` (n,) are the
-    largest occupancies."""
+    """(2 c, n) expectation and value at the largest occupancy of columns (c, P) of units at points. `ends` (n,): index
+    of the largest occupancy.
+    """
     sums[0, KEPT_TILE] = -1.0
     for i in range(places.shape[1]):
         for k in range(columns.shape[0]):

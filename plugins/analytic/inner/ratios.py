@@ -1,4 +1,4 @@
-"""The longest work of units that wait for each other, over the mean (`imbalance`)."""
+"""Longest work of units waiting for each other, over the mean (`imbalance`)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["TAILS"]
 TAILS = 21
 """Thresholds of a tile's work (`charges/maxima.py`)."""
 NEWTON = 6
-"""Steps, each of which halves what is left at least."""
+"""Newton steps; each at least halves the error."""
 PARTS = 4
-"""Numbers of consecutive parts, 1, 2, 4 and 8, where units may be ahead of each other."""
+"""Counts of consecutive parts (1, 2, 4 and 8) for units allowed to run ahead of each other."""
 MOST_PARTS = 1048576.0
 ROOT_OF_TWO_PI = 2.5066282746310002
 FIRST_LANES = 0.25
 """Units in the first column of maxima."""
 ONE = 2
 TWO = 3
-"""Columns of maxima of one unit and of two."""
+"""Columns of maxima for one unit and two units."""
 PRODUCT = 0
 REACHED = 1
 """Rows of `OneDesign.threshold`."""
@@ -40,7 +40,7 @@ CHAIN = 3
 
 
 def line(xs: Reals, ys: Reals, first: Whole, at: Real) -> Real:
-    """The line through the points (xs, ys) at a number, which does not lie before point `first`."""
+    """Linear interpolation through the points (xs, ys) at a number not before point `first`."""
     last = xs.shape[0] - 1
     if at <= xs[0]:
         return ys[0]
@@ -55,7 +55,7 @@ def line(xs: Reals, ys: Reals, first: Whole, at: Real) -> Real:
 
 
 def by_lanes(ys: Reals, units: Real) -> Real:
-    """Of figures for 2^(i - 2) units, that for so many."""
+    """Interpolate figures for 2^(i - 2) units at `units`."""
     at = min(max(log2(max(units, 1.0)) + 2.0, 0.0), ys.shape[0] - 1.0)
     low = min(whole(at), ys.shape[0] - 2)
     part = at - low
@@ -63,34 +63,38 @@ def by_lanes(ys: Reals, units: Real) -> Real:
 
 
 def normal_share(m: Facts, at: Real) -> Real:
-    """The chance that a normal number is below."""
+    """Probability of a normal variable below `at`."""
     last = m.normal_at.shape[0] - 1
     near = (at - m.normal_at[0]) * (last / (m.normal_at[last] - m.normal_at[0])) - 1.0
     return line(m.normal_at, m.normal_below, whole(min(max(near, 0.0), last - 1.0)), at)
 
 
 def work_of(m: Facts, k: FigureTables, i: Whole, look: Real) -> Whole:
-    """Where the figures of the work with a tile of operand i start, whose words are arguments from 1 on: maxima, the mean of
-    the square, the chance that there is any, thresholds, and the shares that reach them."""
+    """Start of the work figures for a tile of operand i, with words as arguments from 1 on: maxima, mean of the square,
+    probability of any work, thresholds, and the shares reaching them.
+    """
     k.argument[0] = look
     return figures(k, KINDS * m.operand[i] + WORK, 1 + shapes(m, m.operand[i]))
 
 
 def growth_of(m: Facts, x: OneDesign, i: Whole) -> Whole:
-    """Of operand i, 1 + the rank along which the next part is another piece; 0: the next part uses this one again."""
+    """1 + the rank along which the next part of operand i is a different piece; 0: the next part uses the same piece."""
     t = m.operand[i]
     return 1 + m.rank_of[t, x.grown] if x.grown >= 0 and m.relevant[t, x.grown] else 0
 
 
 def loose(mean: Real, moment: Real, words: Real) -> Real:
-    """1 - E[y^2] / E[y] of the share y of nonzeros, over what one in so many words leaves of it: 1 - E[y] if they are uniform,
-    0 where a tile is full or empty."""
+    """1 - E[y^2] / E[y] of the share y of nonzeros, relative to the value for one nonzero in `words`: 1 - E[y] for
+    uniform nonzeros, 0 for tiles either full or empty.
+    """
     share = 1.0 - moment / positive(mean)
     return min(max(share / (1.0 - 1.0 / words if words > 1.0 else 1.0), 0.0), 1.0)
 
 
 def maximum_at(m: Facts, k: FigureTables, start: Whole, units: Real) -> Real:
-    """The maximum for so many units, on the line between those of tables; fewer than the first ones have their share."""
+    """Expected maximum for a number of units, interpolated in the table; below the first column, in proportion to the
+    units.
+    """
     most = m.lanes - 1.000001  # there are more units in designs only that are invalid
     at = min(max(log2(max(units, FIRST_LANES)) + 2.0, 0.0), most)
     low = whole(at)
@@ -100,8 +104,9 @@ def maximum_at(m: Facts, k: FigureTables, start: Whole, units: Real) -> Real:
 
 
 def best_of_tails(x: OneDesign, count: Whole, scratch: Whole) -> Whole:
-    """Of thresholds that about as many units reach, the one of the largest product: with several operands their combinations
-    would otherwise be all products of thresholds. Returns how many are left."""
+    """Keep the largest product among thresholds reached by about equally many units, and return the number kept. With
+    several operands, all products of thresholds would otherwise be combined.
+    """
     sums = count // TAILS + TAILS - 1
     for i in range(sums):
         x.threshold[PRODUCT, scratch + i] = -1.0
@@ -117,8 +122,9 @@ def best_of_tails(x: OneDesign, count: Whole, scratch: Whole) -> Whole:
 
 
 def in_order(m: Facts, k: FigureTables, x: OneDesign, last: Whole, count: Whole) -> Real:
-    """The most of the last operand among units that have at least a threshold of each other one, the best of these; `several`
-    lists `count` operands with different parts, the last one among them."""
+    """Largest work of the last operand among units reaching a threshold of every other operand, for the best
+    thresholds. `several` lists `count` operands with different parts, including the last.
+    """
     x.threshold[PRODUCT, 0] = 1.0
     x.threshold[REACHED, 0] = x.lanes[last]
     size = 1
@@ -148,8 +154,9 @@ def in_order(m: Facts, k: FigureTables, x: OneDesign, last: Whole, count: Whole)
 def with_meetings(
     m: Facts, k: FigureTables, x: OneDesign, places: Real, chance: Real, excess: Real, share: Real, apart: Real
 ) -> Real:
-    """`excess` with what varies because nonzero positions meet by chance; `share`: how far the number of nonzeros leaves their
-    positions open, `apart`: the share of positions beyond the `places`."""
+    """`excess` increased by the random meeting of nonzero positions. `share`: freedom in the positions of the nonzeros;
+    `apart`: share of positions beyond the `places`.
+    """
     if not (apart > 0.0 and chance > 0.0 and chance < 1.0):
         return excess
     key = mixed(mixed(KINDS * m.T + MEETINGS, places), chance)
@@ -167,7 +174,7 @@ def with_meetings(
 
 
 def longest_work(m: Facts, k: FigureTables, x: OneDesign, grown: Real) -> Real:
-    """The longest work of so many consecutive parts over the mean."""
+    """Longest work of `grown` consecutive parts over the mean."""
     mean = 1.0
     alike = 1.0
     share = 1.0
@@ -210,7 +217,7 @@ def longest_work(m: Facts, k: FigureTables, x: OneDesign, grown: Real) -> Real:
 
 
 def grow_box(m: Facts, k: FigureTables, x: OneDesign, i: Whole, grown: Real) -> Real:
-    """Puts the box of so many parts of operand i into the arguments from 1 on; returns its words."""
+    """Write the box of `grown` parts of operand i to the arguments from 1 on; return its words."""
     growth = growth_of(m, x, i)
     words = 1.0
     for r in range(shapes(m, m.operand[i])):
@@ -223,11 +230,11 @@ def grow_box(m: Facts, k: FigureTables, x: OneDesign, i: Whole, grown: Real) -> 
 
 
 def pace_of(m: Facts, x: OneDesign, count: Whole, units: Real) -> Real:
-    """Cycles per part of units that may be `depth` - 1 parts ahead of the slowest, over those of the mean unit.
+    """Cycles per part of units at most `depth` - 1 parts ahead of the slowest, over the cycles of the mean unit.
 
-    Row LONGEST_WORK of `growth` has the expected maximum of the work of 1, 2, 4 .. consecutive parts over the mean. Solves
-    E max over j of (X_j - (j + depth - 1) tau) = 0 for tau, X_j as independent normal numbers (Clark, The greatest of a finite
-    set of random variables, 1961).
+    Row LONGEST_WORK of `growth` has the expected maximum of the work of 1, 2, 4 .. consecutive parts over the mean.
+    Solves E max over j of (X_j - (j + depth - 1) tau) = 0 for tau, with X_j as independent normal variables (Clark, The
+    greatest of a finite set of random variables, 1961).
     """
     least = 1.0
     grown = 1.0
@@ -265,7 +272,7 @@ def pace_of(m: Facts, x: OneDesign, count: Whole, units: Real) -> Real:
 
 
 def work_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
-    """Cycles of the run over the cycles of the mean unit, for the point at hand."""
+    """Cycles of the run over the cycles of the mean unit, for the current waiting point."""
     thins = 0
     finite = 0
     units = x.crowd

@@ -1,4 +1,4 @@
-"""Records of tables of figures, and of the counts that filters leave; axes as of `Facts`."""
+"""Records of tables of figures, and of counts after filters; axes as for `Facts`."""
 
 from __future__ import annotations
 
@@ -8,85 +8,85 @@ __all__ = ["Counts", "FigureTables"]
 
 
 class FigureTables:
-    """Figures by the numbers that determine them. Compiled code lists what the tables lack, Python makes the figures."""
+    """Hash table of figures, keyed by their arguments. Compiled code lists missing figures; Python computes them."""
 
     places: Wholes2
-    """(n, 2) a key and where its figures start in `data`; -1: they are asked for; key 0: a free place."""
+    """(n, 2) key and start of its figures in `data`; start -1: requested; key 0: free place."""
     bits: Whole
     """n = 2^bits."""
     count: Whole
-    """Keys in `places`."""
+    """Number of keys in `places`."""
     data: Reals
     used: Whole
-    """Numbers in `data`."""
+    """Length of the used part of `data`."""
     argument: Reals
-    """The arguments that a figure is looked up for."""
+    """Arguments of the current look-up."""
     requests: Reals
-    """Rows that are asked for, one after the other: number of the table, count of arguments, arguments."""
+    """Requested rows, one after the other: number of the table, count of arguments, arguments."""
     asked: Whole
-    """Numbers in `requests`."""
+    """Length of the used part of `requests`."""
     keys: Wholes
-    """Of these rows .."""
+    """(rows,) keys of the requested rows."""
     starts: Wholes
-    """.. and where each begins."""
+    """(rows,) start of each row in `requests`."""
     rows: Whole
-    """How many."""
+    """Number of requested rows."""
     full: Whole
-    """Whether some array had no room for more."""
+    """Whether some array ran out of room."""
     lacking: Whole
-    """Whether a figure that was looked up is not there yet."""
+    """Whether a look-up missed a figure."""
 
 
 class Counts:
-    """Accesses of one instance that filters leave: all filters, or those that save time."""
+    """Accesses of one instance after filters: with all filters, or with the filters saving time."""
 
     read: Reals2
-    """(T, S) words, as the next ones."""
+    """(T, S) words read; `fill`, `update` and the fields `gone_` likewise."""
     fill: Reals2
     update: Reals2
     gone_read: Reals2
-    """Gated or skipped."""
+    """(T, S) words gated or skipped."""
     gone_update: Reals2
     read_bits: Reals2
-    """(T, S) bits of metadata."""
+    """(T, S) metadata bits, like the words above."""
     fill_bits: Reals2
     update_bits: Reals2
     gone_read_bits: Reals2
     gone_update_bits: Reals2
     ranks: Reals2
-    """(entries, 10) reads, fills, updates, reads and updates that are gone, of metadata and of payload of each rank."""
+    """(entries, 10) reads, fills, updates, removed reads and removed updates, of metadata and payload of each rank."""
     leaving: Reals
     """(S,) reads of the output for the parent."""
     kind: Wholes2
-    """(T, S) of the strongest filter: none, gate or skip."""
+    """(T, S) kind of the strongest filter: none, gate or skip."""
     share: Reals2
-    """(T, S) of the accesses that it removes .."""
+    """(T, S) share of the accesses removed by this filter."""
     still: Reals2
-    """(T, S) .. and of those while the tile stays in the next level."""
+    """(T, S) share removed while the tile stays in the next level."""
     led: Reals3
-    """(T, T, S) the part of each leader."""
+    """(T, T, S) contribution of each leader."""
     own: Reals2
-    """(T, S) what a level removes of the accesses that reach it."""
+    """(T, S) share removed by a level of the accesses reaching it."""
     comes: Reals2
-    """(T, S) what filters further out remove of the accesses from the parent .."""
+    """(T, S) share removed by outer filters of the accesses from the parent."""
     goes: Reals2
-    """(T, S) .. and of those that the level sends on."""
+    """(T, S) share removed by outer filters of the accesses passed on by the level."""
     leave: Real
-    """Scratch: share of the words of an output tile that leave .."""
+    """Scratch: share of the words of an output tile leaving the level."""
     come: Real
-    """.. and that come back."""
+    """Scratch: share of these words coming back."""
     scale: Reals2
-    """(3, S) reads, fills and updates of the output, over those without `drains` and `sums`."""
+    """(3, S) reads, fills and updates of the output, relative to the counts without `drains` and `sums`."""
     actual: Real
     gated: Real
     skipped: Real
     left: Real
-    """Computes that filters at storage leave."""
+    """Computes left by filters at storage."""
     passed: Real
-    """Those of them without any operand, which no skip covers."""
+    """Computes among these with all operands absent and not covered by a skip."""
     nonzero: Real
-    """Those of them without a zero."""
+    """Computes among these with all operands nonzero."""
     there: Reals
-    """(O,) share of those left at which the operand is not absent."""
+    """(O,) share of the computes left with the operand not absent."""
     impossible: Wholes
-    """(O,) whether the chance that it is nonzero exceeds one."""
+    """(O,) whether the probability of a nonzero operand exceeds one."""

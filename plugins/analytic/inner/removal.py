@@ -1,4 +1,4 @@
-"""What filters at storage remove of the accesses to every tensor (docs/model.md, section 7.1)."""
+"""Shares of accesses removed by filters at storage, for every tensor (docs/model.md, section 7.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import KINDS, SHARE, one_figure
 
 
 def reached(m: Facts, k: FigureTables, i: Whole, candidate: Whole, empty: Real) -> Real:
-    """How much of the share that is empty a mechanism removes, whose sight may end."""
+    """Share removed by a mechanism, possibly with limited sight, of the share `empty`."""
     if m.own_share[i, candidate]:
         k.argument[0] = i
         k.argument[1] = candidate
@@ -28,8 +28,9 @@ def reached(m: Facts, k: FigureTables, i: Whole, candidate: Whole, empty: Real) 
 
 
 def caught(empty: Real, possible: Real, share: Real) -> Real:
-    """What a mechanism that removes a share of what is possible catches of one leader's empty tiles: chances that no leader
-    catches one multiply up to 1 - share."""
+    """Share of one leader's empty tiles caught by a mechanism removing `share` of `possible`. The shares left by all
+    leaders multiply to 1 - share.
+    """
     if not share < possible:
         return empty
     if not possible < 1.0:
@@ -38,8 +39,9 @@ def caught(empty: Real, possible: Real, share: Real) -> Real:
 
 
 def removed(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> Real:
-    """The share that filter i removes where the tiles of its leaders are empty with the chances `effect_empty`; these become
-    the part that it catches of each leader."""
+    """Share of accesses removed by filter i for leader tiles empty with probabilities `effect_empty`. Afterwards
+    `effect_empty` holds the share caught of each leader.
+    """
     full = 1.0
     for j in range(m.leaders[i]):
         full *= 1.0 - x.effect_empty[i, j]
@@ -54,8 +56,9 @@ def removed(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole)
 
 
 def joint_left(m: Facts, x: OneDesign, i: Whole, left: Real) -> Real:
-    """7.5: the share of the accesses that the leaders of filter i leave, in place of `left`, where the tiles of all leaders
-    of actual data are single words. Of a compressed target only nonzeros are accessed."""
+    """7.5: share of accesses left by the leaders of filter i where tiles of all actual-data leaders are single words;
+    otherwise `left`. A compressed target is accessed at nonzeros only.
+    """
     others = 1.0
     for j in range(m.leaders[i]):
         if not m.actual[m.leader[i, j]]:
@@ -70,7 +73,9 @@ def joint_left(m: Facts, x: OneDesign, i: Whole, left: Real) -> Real:
 
 
 def filter_accesses(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts) -> None:
-    """All filters; of several on one tensor at one level the strongest counts. `timed`: those that save time."""
+    """Apply all filters; among several on one tensor at one level, the strongest counts. `timed`: counts with the
+    filters saving time.
+    """
     some = 0
     for t in range(m.T):
         for s in range(m.S):
@@ -95,7 +100,7 @@ def filter_accesses(m: Facts, k: FigureTables, x: OneDesign, every: Counts, time
 
 
 def differ(m: Facts, a: Counts, b: Counts) -> Whole:
-    """Whether two choices of filters leave different counts."""
+    """Whether two choices of filters have different effects."""
     for t in range(m.T):
         for s in range(m.S):
             if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s] or a.still[t, s] != b.still[t, s]:
@@ -104,7 +109,9 @@ def differ(m: Facts, a: Counts, b: Counts) -> Whole:
 
 
 def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> None:
-    """Shares of one filter; `stay`: while the target stays, the filter removes what all tiles of its leaders allow."""
+    """Shares removed by one filter. `stay`: while the target stays, only accesses without need by any leader tile met
+    are removed.
+    """
     t = m.target[i]
     level = m.level[i]
     if m.stay and level > 0 and m.child[t, level] >= 0:
@@ -120,8 +127,9 @@ def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) 
 
 
 def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
-    """The strongest filter of every tensor at every level: gates first, then skips, one in place of another where it removes
-    more."""
+    """Select the strongest filter of every tensor at every level: gates first, then skips; a later filter wins by a
+    larger share.
+    """
     for t in range(m.T):
         for s in range(m.S):
             c.kind[t, s] = NONE
@@ -147,8 +155,9 @@ def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
 
 
 def pass_along(m: Facts, x: OneDesign, c: Counts) -> None:
-    """What filters further out remove of the accesses from the parent, and of those that a level sends on. Where the tile of
-    its child stays, a filter removes what all that it meets allows."""
+    """Shares removed by outer filters: `comes` of the accesses from the parent, `goes` of the accesses passed on
+    inwards. While a child's tile stays, the share for all leader tiles met applies.
+    """
     for t in range(m.T):
         above = 0.0
         here = 0.0

@@ -1,4 +1,4 @@
-"""`intersection`: a skipping unit compares metadata, and passes so many positions in a cycle."""
+"""`intersection`: a skipping unit compares metadata and passes a limited number of positions per cycle."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from .stored import positive
 
 
 def passed(positions: Real, taken: Real, width: Real) -> Real:
-    """Cycles in which a unit passes so many positions, of which it takes some in a cycle each, and every `width` of the empty
-    ones between two of them in another one.
+    """Cycles of a unit passing `positions`: one per position taken, and one per `width` empty positions in a run.
 
-    With a share x taken, each with the same chance: positions x / (1 - (1 - x)^width), 1/width of them at least.
+    With a share x taken, each with the same probability: positions x / (1 - (1 - x)^width), at least positions / width.
     """
     if not width < inf or not positions > 0.0:
         return taken
@@ -28,12 +27,12 @@ def passed(positions: Real, taken: Real, width: Real) -> Real:
 
 
 def rounded_up(cycles: Real) -> Real:
-    """Whole cycles, without the noise of a number that is whole in mathematics."""
+    """Whole cycles, ignoring the rounding noise of mathematically whole numbers."""
     return ceil(cycles * (1.0 - 1e-12))
 
 
 def unskipped(m: Facts, c: Counts, t: Whole, s: Whole) -> Real:
-    """The share of the accesses to tensor t at a level that skips further out leave: of several the innermost counts."""
+    """Share of the accesses to tensor t at a level left by skips further out; the innermost of these skips counts."""
     for outer in range(s - 1, -1, -1):
         if c.kind[t, outer] == SKIP:
             return 1.0 - c.share[t, outer]
@@ -41,13 +40,13 @@ def unskipped(m: Facts, c: Counts, t: Whole, s: Whole) -> Real:
 
 
 def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
-    """Cycles of the units, which are busy in some of their positions and pass the others by skips of finite width. `c`: with
-    the filters that save time.
+    """Cycles of units busy in some positions and passing the others by skips of finite width. `c`: counts with the
+    filters saving time.
 
-    Two stages pass single positions: skips that choose words for the units, and those of the units, whose positions the
-    former leave. Each stage passes the positions between two products at its own width, and the slower one sets the rate.
-    Skips further out pass tiles, and their empty tiles take cycles as well. Of a skip that walks along entries these are
-    its positions.
+    Two stages pass single positions: skips selecting words for the units, then skips of the units on the remaining
+    positions. Each stage passes the positions between two products at its own width; the slower stage sets the rate.
+    Skips further out pass tiles, and empty tiles take extra cycles. For a skip walking along entries, the positions are
+    entries.
     """
     positions = x.turns
     width = inf
@@ -94,7 +93,7 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
 
 
 def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:
-    """`compared`: by place, cycles for each of its positions of skips that walk along entries."""
+    """`compared`: by place, cycles per position of skips walking along entries."""
     for i in range(m.filters):
         t = m.target[i]
         a = m.gene[i]
@@ -116,7 +115,7 @@ def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:
 
 
 def unit_entries(m: Facts, x: OneDesign, c: Counts, width: Real) -> Real:
-    """The same of the compute units."""
+    """Cycles per position of a compute unit walking along entries."""
     for t in range(m.T):
         x.entry_chance[m.unit, t] = -1.0
     for i in range(m.operand.shape[0]):
@@ -127,12 +126,13 @@ def unit_entries(m: Facts, x: OneDesign, c: Counts, width: Real) -> Real:
 
 
 def comparing(m: Facts, x: OneDesign, level: Whole, a: Whole, width: Real) -> Real:
-    """Cycles for each position of a level, of a unit that walks along the lists of entries of some tensors: one for a pair, one
-    for every `width` entries of one list without a partner. `entry_chance`: of an entry at a position, -1: none is compared.
+    """Cycles per position of a level for a unit walking along the entry lists of some tensors: one per pair, and one
+    per `width` entries of one list without a partner. `entry_chance`: probability of an entry at a position; -1: not
+    compared.
 
-    Lists are of the runs of innermost loops that move all tensors, L positions; loops further in are a position together.
-    A unit stops where a list has an entry and none has ended. With r positions left that is not so where all lists go on
-    without an entry here: sum over r of prod (1 - x^r) - prod x (1 - x^(r-1)), x the chance of none.
+    Lists cover the run of innermost loops moving all tensors, L positions; loops further in form one position together.
+    A unit stops where a list has an entry and no list has ended. Expected stops: sum over r of prod (1 - x^r) - prod x
+    (1 - x^(r-1)), with x the probability of no entry and r the positions left.
     """
     length, together = measure_lists(m, x, level, a)
     lists = 0
@@ -184,7 +184,9 @@ def comparing(m: Facts, x: OneDesign, level: Whole, a: Whole, width: Real) -> Re
 
 
 def measure_lists(m: Facts, x: OneDesign, level: Whole, a: Whole) -> Pair:
-    """Positions of the lists, and the words of all loops inside; `list_step`: those of them that move each tensor."""
+    """Positions of the lists, and iterations of all loops further in; `list_step`: iterations of these loops moving
+    each tensor.
+    """
     length = 1.0
     together = 1.0
     inside = 1

@@ -1,4 +1,4 @@
-"""Ranks of the formats of one design, and what its tiles hold (docs/model.md, sections 5.6, 6.1 and 6.5)."""
+"""Ranks of the formats of one design, and contents of its tiles (docs/model.md, sections 5.6, 6.1 and 6.5)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ WHOLE = 3
 
 
 def positive(x: Real) -> Real:
-    """A number by which to divide: 1 where it is not above 0."""
+    """Divisor: x if above 0, else 1."""
     return x if x > 0.0 else 1.0
 
 
 def form_at(m: Facts, x: OneDesign, t: Whole, place: Whole) -> Whole:
-    """Format of the rank of tensor t at a place, from the innermost one."""
+    """Format of the rank of tensor t at a place, counted from the innermost rank."""
     return x.slot[t, m.slots - 1 - place] if place < m.slots else m.beyond
 
 
 def list_ranks(m: Facts, x: OneDesign, t: Whole) -> None:
-    """6.1: the ranks of tensor t, the innermost first. A rank is one loop that moves the tensor; a tile that is decoded as
-    a whole is one rank, and loops with flattened formats belong to the rank inside."""
+    """6.1: list the ranks of tensor t, innermost first. Every loop moving the tensor is a rank, except: a tile decoded
+    as a whole is a single rank, and a loop with a flattened format joins the rank inside.
+    """
     n = -1
     place = -1
     for d in range(m.D):
@@ -68,7 +69,7 @@ def list_ranks(m: Facts, x: OneDesign, t: Whole) -> None:
 
 
 def find_granule(m: Facts, k: FigureTables, x: OneDesign, t: Whole) -> None:
-    """6.5: the part of tensor t that its formats store or leave out together."""
+    """6.5: granule of tensor t, the part stored or left out together by the formats."""
     x.granule[t] = 0
     at = -1
     x.granule_outer[t] = 0
@@ -110,7 +111,7 @@ def find_granule(m: Facts, k: FigureTables, x: OneDesign, t: Whole) -> None:
 
 
 def sent_share(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> Real:
-    """6.5: the share of the tiles of level s that a parent sends which sends no empty ones."""
+    """6.5: share of the tiles of level s sent by a parent omitting empty tiles."""
     for d in range(m.D):  # a tile is empty if all granules that it touches are
         x.part[WHOLE, d] = max(x.extent[s, d], x.granule_extent[t, d])
     sent = 1.0 - emptiness(m, k, t, x.part, WHOLE)
@@ -124,7 +125,7 @@ def sent_share(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> R
 
 
 def largest_granules(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> Real:
-    """6.5: words that the tile of level s stores at most."""
+    """6.5: largest number of words stored in the tile of level s."""
     row = m.spans[t, s]
     dim = x.granule_dim[t]
     words = volume(m, t, x.extent, row)
@@ -138,8 +139,9 @@ def largest_granules(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole
 
 
 def drops_empty(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
-    """Whether level s gets no empty tiles of tensor t: it has their metadata, and so has the next outer level. A level that
-    holds them decoded gets their zeros (not with Q18)."""
+    """Whether level s receives no empty tiles of tensor t: both the level and its parent have metadata. A level holding
+    decoded tiles receives zeros (except with Q18).
+    """
     parent = m.parent[t, s]
     if parent < 0:
         return 0
@@ -147,7 +149,9 @@ def drops_empty(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
 
 
 def store(m: Facts, k: FigureTables, x: OneDesign) -> None:
-    """5.6, 6.5: words that tiles hold at most, the share of instances with a tile, and stored words per word of these."""
+    """5.6, 6.5: largest number of words in tiles, share of instances with a tile, and stored words per word of these
+    tiles.
+    """
     for t in range(m.T):
         x.granule[t] = 0
         if x.packed[t, 0]:
@@ -169,7 +173,7 @@ def store(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 
 def store_tile(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> None:
-    """The same of one compressed tensor at one level."""
+    """As `store`, for one compressed tensor at one level."""
     drops = drops_empty(m, x, t, s)
     packed = m.stored[t, s] and x.packed[t, s]
     if x.granule[t]:

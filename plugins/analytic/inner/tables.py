@@ -1,4 +1,4 @@
-"""Look-ups in tables of figures, and lists of the figures that the tables lack."""
+"""Look-ups in tables of figures, and requests for missing figures."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ __all__ = [
 ]  # fmt: skip
 
 TILE = 0
-"""Density, share of tiles that are sent, their density, largest occupancy (5.6)."""
+"""Density, share of tiles sent, their density, largest occupancy (5.6)."""
 EMPTY = 1
-"""The chance that a part is empty (7.1)."""
+"""Probability of an empty part (7.1)."""
 LARGEST = 2
-"""Words that granules hold at most (6.5)."""
+"""Largest number of words in granules (6.5)."""
 LONGEST = 3
 """Positions of the fullest fiber (6.5)."""
 UNITS = 4
 """Units of a rank (6.2)."""
 PACKED = 5
-"""Share of lanes that the nonzeros of a tile fill, and passes (7.4)."""
+"""Share of lanes filled by the nonzeros of a tile, and passes (7.4)."""
 WORK = 6
 """Maxima, moments and thresholds of the work with a tile (`imbalance`)."""
 GAPS = 7
 """Share of words among the positions of a rank; argument 0 is the rank (`holes`)."""
 MEETINGS = 8
-"""Maxima of positions that meet by chance (`imbalance`)."""
+"""Maxima of positions meeting by chance (`imbalance`)."""
 RATIO = 9
 """The longest work over the mean (`imbalance`)."""
 SHARE = 10
-"""Of all that is empty, the share that a plugin's mechanism removes; arguments 0 and 1 are filter and candidate."""
+"""Share of all empty work removed by a plugin's mechanism; arguments 0 and 1 are filter and candidate."""
 STEPS = 11
-"""Steps of lanes that take whole vectors, over those with all lanes full (`vectors`)."""
+"""Steps of lanes taking whole vectors, over the steps with all lanes full (`vectors`)."""
 KINDS = 12
-"""Number of the table of tensor t: KINDS t + one of these."""
+"""Tables per tensor; a table of tensor t has number KINDS t + kind."""
 
 
 def figures(k: FigureTables, table: Whole, count: Whole) -> Whole:
-    """Where the figures of a table for the first `count` arguments start; -1: they are asked for."""
+    """Start in `data` of the figures of a table for the first `count` arguments; -1 after a request for missing
+    figures.
+    """
     key = table + 1
     for i in range(count):
         key = mixed(key, k.argument[i])
@@ -52,7 +54,7 @@ def figures(k: FigureTables, table: Whole, count: Whole) -> Whole:
 
 
 def figures_of(k: FigureTables, table: Whole, key: Whole, count: Whole) -> Whole:
-    """The same by the key of these arguments."""
+    """As `figures`, for a finished key of the arguments."""
     start = seat(k, key | 1)
     if start < 0:
         k.lacking = 1
@@ -63,7 +65,7 @@ def figures_of(k: FigureTables, table: Whole, key: Whole, count: Whole) -> Whole
 
 
 def seat(k: FigureTables, key: Whole) -> Whole:
-    """Where the figures of a key start; -1: they are asked for, -2: not yet."""
+    """Start of the figures of a key; -1: requested already, -2: not yet."""
     at = place_of(k.places, k.bits, key)
     if at < 0 or k.places[at, 0] == 0:
         return -2
@@ -71,7 +73,7 @@ def seat(k: FigureTables, key: Whole) -> Whole:
 
 
 def request(k: FigureTables, table: Whole, key: Whole, count: Whole) -> None:
-    """Asks for figures, if there is room; else the design is evaluated again."""
+    """Request figures. Without room, set `full`: the design is evaluated again later."""
     if (k.count + 1) * SPARSE > k.places.shape[0] or k.rows == k.keys.shape[0]:
         k.full = 1
         return
@@ -93,20 +95,22 @@ def request(k: FigureTables, table: Whole, key: Whole, count: Whole) -> None:
 
 
 def entered(k: FigureTables, key: Whole, figure: Whole) -> None:
-    """Puts where the figures of a key start, for which there is a place."""
+    """Store the start of the figures of a key; the table must have a place."""
     at = place_of(k.places, k.bits, key)
     k.places[at, 0] = key
     k.places[at, 1] = figure
 
 
 def enter_figures(k: FigureTables, starts: Wholes) -> None:
-    """Where in `data` the figures start that were asked for, (rows,)."""
+    """Store the starts (rows,) in `data` of all requested figures."""
     for i in range(starts.shape[0]):
         entered(k, k.keys[i], starts[i])
 
 
 def own_figures(k: FigureTables, key: Whole, count: Whole) -> Whole:
-    """Where compiled code puts so many figures that it finds itself; -1: there is no room, the design is evaluated again."""
+    """Reserve room for `count` figures computed by compiled code and return their start; -1 without room, and the
+    design is evaluated again.
+    """
     if (k.count + 1) * SPARSE > k.places.shape[0] or k.used + count > k.data.shape[0]:
         k.full = 1
         k.lacking = 1
@@ -119,14 +123,15 @@ def own_figures(k: FigureTables, key: Whole, count: Whole) -> Whole:
 
 
 def one_figure(k: FigureTables, table: Whole, count: Whole, other: Real) -> Real:
-    """The only figure of a table for these arguments; `other` where it has to be asked for."""
+    """Only figure of a table for the current arguments; `other` after a request for a missing figure."""
     start = figures(k, table, count)
     return k.data[start] if start >= 0 else other
 
 
 def arguments(m: Facts, k: FigureTables, t: Whole, extent: Reals2, row: Whole, first: Whole) -> Whole:
-    """Arguments from `first` on that tables of tensor t take of a part with these extents: words, or words per rank.
-    Returns the number of all arguments."""
+    """Write the table arguments of a part of tensor t from index `first` on: words, or words per rank. Return the
+    number of all arguments.
+    """
     if m.by_shape[t] and m.ranks[t] > 0:
         for r in range(m.ranks[t]):
             k.argument[first + r] = width(m, t, r, extent, row)
@@ -136,5 +141,5 @@ def arguments(m: Facts, k: FigureTables, t: Whole, extent: Reals2, row: Whole, f
 
 
 def emptiness(m: Facts, k: FigureTables, t: Whole, extent: Reals2, row: Whole) -> Real:
-    """The chance that a part of tensor t with these extents is empty."""
+    """Probability of no nonzero in a part of tensor t with extents `extent[row]`."""
     return one_figure(k, KINDS * t + EMPTY, arguments(m, k, t, extent, row, 0), 1.0)

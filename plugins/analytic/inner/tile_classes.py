@@ -1,4 +1,6 @@
-"""Classes of designs (`bound_classes.py`): in which one a design is, how it gets into one, and cheap tiles inside a tile."""
+"""Classes of designs (`bound_classes.py`): the class of a design, moves into another class, and cheap tiles inside a
+tile.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ __all__ = ["cheapest", "classes", "move"]
 def classes(
     bounds: Reals3, order: Small3, sizes: Reals, options: Reals, ends: Wholes, index: Wholes2, out: Wholes
 ) -> None:
-    """The class (B,) of designs with bounds and orders (L, D, B), as `index` (tiles, D) has them: the tile next to the
-    outermost level among `options`, of dimension d up to ends[d], ascending, and the loop innermost around it; -1: none."""
+    """Class (B,) of designs with bounds and orders (L, D, B), from `index` (tiles, D); -1: none. A class is the tile
+    next to the outermost level and the loop innermost around it. Options for dimension d lie in `options` up to
+    ends[d], ascending.
+    """
     dims = sizes.shape[0]
     for b in range(out.shape[0]):
         tile = 0
@@ -49,9 +53,11 @@ def move(
     bounds: Reals3, order: Small3, sizes: Reals2, wanted: Reals2, loop: Wholes, primes: Wholes, ends: Wholes, giving: Wholes,
     held: Wholes2,
 ) -> None:  # fmt: skip
-    """Bounds and orders (L, D, B) of `sizes` (D, B) get, in place, the tiles `wanted` (D, B) inside the first level with
-    `loop` (B,) innermost around them. The primes of dimension d are those up to ends[d]. Factors leave the levels `giving`
-    (L - 1,) in this order; the first of them takes what comes. Scratch: (3, L)."""
+    """Move designs into other classes, in place: bounds and orders (L, D, B) of `sizes` (D, B) get the tiles `wanted`
+    (D, B) inside the first level, with `loop` (B,) innermost around them. The primes of dimension d are listed up to
+    ends[d]. Factors leave the levels `giving` (L - 1,) in this order; the first level receives missing factors.
+    Scratch: (3, L).
+    """
     levels = bounds.shape[0]
     for b in range(loop.shape[0]):
         first = 0
@@ -92,7 +98,7 @@ def move(
 
 
 def times(number: Whole, prime: Whole) -> Whole:
-    """How often a prime divides a number above 0."""
+    """Exponent of a prime in a number above 0."""
     count = 0
     for _ in range(64):
         if number % prime != 0:
@@ -112,9 +118,13 @@ def power_of(prime: Whole, count: Whole) -> Whole:
 def cheapest(
     drawn: Reals3, at: Wholes2, within: Wholes, counts: Wholes, sizes: Wholes, energy: Floats2, way: Wholes, out: Wholes
 ) -> None:
-    """Of some tiles inside another one the one of the least `energy` (K, tiles), row `way` (B,), the first of equal ones.
-    Numbers `drawn` (D, B, n) below 1 pick divisors of the extents with places `at` (D, B). `within` has the places of the
-    divisors of an option, one option after the other, `counts` how many, `sizes` (D,) how many options a dimension has."""
+    """Cheapest of n random tiles inside another tile (B,), by `energy` (K, tiles) in row `way` (B,); the first among
+    equals.
+
+    Numbers `drawn` (D, B, n) below 1 pick divisors of the extents at places `at` (D, B). `within` lists the places of
+    the divisors of each option, option after option; `counts` holds the number of divisors, `sizes` (D,) the number of
+    options of a dimension.
+    """
     for b in range(out.shape[0]):
         best = -1
         for k in range(drawn.shape[2]):

@@ -1,4 +1,6 @@
-"""Dense traffic of one design: words delivered, multicast, partial sums (docs/model.md, section 4). All is per instance."""
+"""Dense traffic of one design: words delivered, multicast, partial sums (docs/model.md, section 4). All counts are per
+instance.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from .tables import GAPS, KINDS, one_figure
 
 
 def traffic(m: Facts, k: FigureTables, x: OneDesign) -> None:
-    """4.1 to 4.6, with `remainders`, `drains` and `holes`."""
+    """Compute 4.1 to 4.6, with `remainders`, `drains` and `holes`."""
     for t in range(m.T):
         deliver(m, x, t)
         for s in range(m.S):
@@ -54,7 +56,9 @@ def traffic(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 
 def exchange_output(m: Facts, x: OneDesign, s: Whole) -> None:
-    """4.4. The box of a strided output counts holes without a partial sum: never fewer words than none."""
+    """4.4 for the output. The box of a strided output includes holes without partial sums, so counts are kept from 0
+    on.
+    """
     t = m.output
     x.updates[t, s] = floor(x.accesses[s] + 0.5)
     x.reads[t, s] = max(0.0, floor(x.accesses[s] - x.partition[s] + 0.5))
@@ -64,7 +68,7 @@ def exchange_output(m: Facts, x: OneDesign, s: Whole) -> None:
 
 
 def end(m: Facts, x: OneDesign, t: Whole, s: Whole) -> None:
-    """`remainders`: counts of loops that end with the data; words of the output at their first visit count apart."""
+    """`remainders`: scale counts to loops ending with the data. First visits of output words are scaled separately."""
     link = (m.child[t, s] if m.child[t, s] >= 0 else m.S) - 1
     led_loops(m, x, t, link)
     serves = present_share(m, x, t, link, s)
@@ -89,7 +93,7 @@ def end(m: Facts, x: OneDesign, t: Whole, s: Whole) -> None:
 
 
 def deliver(m: Facts, x: OneDesign, t: Whole) -> None:
-    """4.1: words of tensor t that one child of each level receives over the run."""
+    """4.1: words of tensor t received by one child of each level over the run."""
     outside = 1.0
     for s in range(m.S - 1):
         if m.windowed[t]:
@@ -110,7 +114,7 @@ def deliver(m: Facts, x: OneDesign, t: Whole) -> None:
 
 
 def handed_on(m: Facts, x: OneDesign, t: Whole) -> Real:
-    """4.6: words that one compute unit gets: one a step, without those that stay and that its neighbours have as well."""
+    """4.6: words received by one compute unit: one per step, except while the word stays and neighbours share it."""
     steps = x.steps[m.S - 1]
     group = m.spatial[m.S - 1]
     if group < 0:
@@ -135,7 +139,7 @@ def handed_on(m: Facts, x: OneDesign, t: Whole) -> Real:
 
 
 def window_delivered(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Real:
-    """4.1 with windows: overlap stays along the innermost moving loop, and while the step stays the same."""
+    """4.1 with windows: overlap is kept along the innermost moving loop, and further out while the step stays the same."""
     ranks = m.ranks[t]
     words = x.words[t, s + 1]
     total = words
@@ -171,7 +175,7 @@ def window_delivered(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Real:
 
 
 def step_of(m: Facts, x: OneDesign, t: Whole, r: Whole, block: Whole, d: Whole) -> Real:
-    """Words along rank r by which one turn of the loop of dimension d in a block moves the tile."""
+    """Words along rank r by which one turn of a block's loop of dimension d moves the tile."""
     for i in range(m.terms[t, r]):
         if m.term_dim[t, r, i] == d:
             return m.term_factor[t, r, i] * x.around[block, d]
@@ -179,7 +183,7 @@ def step_of(m: Facts, x: OneDesign, t: Whole, r: Whole, block: Whole, d: Whole) 
 
 
 def common_factor(a: Real, b: Real) -> Real:
-    """The greatest one of two whole numbers from 1 on."""
+    """Greatest common divisor of two whole numbers from 1 on."""
     for _ in range(128):
         if b < 1.0:
             break
@@ -190,7 +194,7 @@ def common_factor(a: Real, b: Real) -> Real:
 
 
 def distinct_children(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Real:
-    """4.2: different tiles among the children of one instance: the others are multicast or spatial reduction."""
+    """4.2: different tiles among the children of one instance. Equal tiles are multicast or spatially reduced."""
     group = m.spatial[s]
     found = 1.0
     if group < 0:
@@ -215,7 +219,7 @@ def distinct_children(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Real:
 
 
 def divide_output(m: Facts, x: OneDesign) -> None:
-    """4.3: words of the output that one instance ever sees."""
+    """4.3: partition, the words of the output ever seen by one instance."""
     t = m.output
     x.partition[0] = x.words[t, 0]
     for s in range(1, m.S):
@@ -236,8 +240,9 @@ def has_gaps(m: Facts, t: Whole) -> Whole:
 
 
 def word_share(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole, outer: Whole) -> Real:
-    """`holes`: of the positions of tensor t that the children of level s get over the run, the share of words. Words that
-    several children get at once from level `outer` on count once."""
+    """`holes`: share of words among the positions of tensor t delivered to the children of level s over the run. Words
+    delivered to several children at once, from level `outer` inwards, count once.
+    """
     axis = -1
     reach = 1.0
     count = 1.0
@@ -277,7 +282,7 @@ def rank_share(
     reach: Real,
     count: Real,
 ) -> Real:
-    """The same along one rank; of a run of tiles along dimension `axis`, `count` tiles, each `reach` further."""
+    """The share of words along rank r, for a run of `count` tiles along dimension `axis`, each `reach` further."""
     terms = m.terms[t, r]
     words = width(m, t, r, x.extent, s + 1)
     along = 0.0

@@ -1,4 +1,4 @@
-"""`vectors`: lanes that step together over condensed nonzeros take whole steps, of which the last is only partly filled."""
+"""`vectors`: lanes stepping together over condensed nonzeros take whole steps; the last step is only partly filled."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .tables import EMPTY, KINDS, PACKED, STEPS, figures, one_figure
 
 
 def vector_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
-    """Steps of the lanes over those with all lanes full; 0: no lanes do so.
+    """Steps of the lanes over the steps with all lanes full; 0: no lanes step together.
 
-    Lanes along loops that move one operand alone are filled from its words there; those along the others from the positions
-    at which every operand has something.
+    Lanes along loops moving a single operand are filled with words of this operand. Lanes along other loops are filled
+    with positions nonempty in every operand.
     """
     group = m.spatial[m.S - 1]
     if group < 0:
@@ -55,7 +55,7 @@ def vector_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
 
 
 def movers(m: Facts, d: Whole) -> Whole:
-    """Operands that a dimension moves."""
+    """Number of operands moved by a dimension."""
     count = 0
     for i in range(m.operand.shape[0]):
         count += m.relevant[m.operand[i], d]
@@ -63,7 +63,7 @@ def movers(m: Facts, d: Whole) -> Whole:
 
 
 def deals_any(m: Facts, x: OneDesign) -> Whole:
-    """Whether any filter deals work out to lanes (7.4)."""
+    """Whether any filter of the design deals work out to lanes (7.4)."""
     for i in range(m.deals):
         if m.deal_chosen[i, x.chosen[m.deal_gene[i]]]:
             return 1
@@ -71,7 +71,9 @@ def deals_any(m: Facts, x: OneDesign) -> Whole:
 
 
 def own_words(m: Facts, k: FigureTables, x: OneDesign, t: Whole, group: Whole) -> Whole:
-    """Arguments: words of tensor t along the lanes and loops of the innermost level that move no other operand."""
+    """Write table arguments: words of tensor t along lanes and loops of the innermost level moving no other operand.
+    Return their number.
+    """
     words = 1.0
     for r in range(m.ranks[t]):
         own = 1.0

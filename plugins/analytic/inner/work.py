@@ -1,5 +1,4 @@
-"""The work of compute units between two points at which they wait for each other (`imbalance`): boxes of work, and lanes
-with different parts."""
+"""Work of compute units between two waiting points (`imbalance`): boxes of work, and lanes with different parts."""
 
 from __future__ import annotations
 
@@ -18,14 +17,16 @@ STAYS = 2
 
 
 def piece(m: Facts, i: Whole, d: Whole, reach: Real, bound: Real, apart: Real) -> Real:
-    """Extent of `bound` pieces of operand i of `reach` each that begin `apart`: next to each other they would lie in fewer
-    blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
+    """Extent of `bound` pieces of operand i, each `reach` long and starting `apart` from the last. Side by side the
+    pieces would lie in fewer blocks, so each counts up to the start of the next piece or the end of a block.
+    """
     return bound * (max(reach, min(apart, m.block_steps[i, d])) if bound > 1.0 else reach)
 
 
 def widen(m: Facts, x: OneDesign, h: Whole) -> None:
-    """Extents `wide` of the parts of a lane, of operands that are alike within blocks: the loops in time from level h inwards,
-    and those outside that leave the tile in its place, `apart`."""
+    """`wide`: extents of a lane's part of operands with equal tiles within blocks. The part covers temporal loops from
+    level h inwards, and the outer loops keeping the tile (`apart`).
+    """
     for i in range(m.operand.shape[0]):
         if not m.alike[i]:
             continue
@@ -42,7 +43,7 @@ def widen(m: Facts, x: OneDesign, h: Whole) -> None:
 
 
 def stride_of(m: Facts, x: OneDesign, s: Whole, d: Whole) -> Real:
-    """By how much one step of a spatial loop of level s moves its dimension."""
+    """Steps of dimension d by which a spatial loop of level s moves per turn."""
     found = 1.0
     for inner in range(s + 1, m.S):
         found *= x.bound[m.temporal[inner], d]
@@ -52,7 +53,7 @@ def stride_of(m: Facts, x: OneDesign, s: Whole, d: Whole) -> Real:
 
 
 def independent(m: Facts, x: OneDesign, i: Whole, lanes: Real) -> Real:
-    """Of so many lanes with parts of operand i of their own, those that are as different as independent ones."""
+    """Number of effectively independent lanes among `lanes` with own parts of operand i."""
     t = m.operand[i]
     different = 1.0
     for r in range(m.ranks[t]):
@@ -68,7 +69,7 @@ def independent(m: Facts, x: OneDesign, i: Whole, lanes: Real) -> Real:
 
 
 def fit_boxes(m: Facts, x: OneDesign) -> None:
-    """Boxes of work with the extents in `apart`, by units along the loops `along`."""
+    """Boxes of work with the extents in `apart`, for units along the loops `along`."""
     for i in range(m.operand.shape[0]):
         t = m.operand[i]
         words = 1.0

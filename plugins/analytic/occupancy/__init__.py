@@ -1,9 +1,9 @@
-"""Everything that depends on a tile and its density is computed once per tile, then looked up (sections 5 and 6).
+"""Tables of everything determined by a tile and its density: computed once per tile, then looked up (sections 5 and 6).
 
-`tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `bins`; `pairs` the
-probability that part of a tile is empty, for every k; `units` what formats need for a rank. All of it lives in the hash
-maps of `lookup`; what they hold is bounded, and made again where it was dropped. A value depends on its key alone, not
-on what it is computed with. Tables depend on density and formats alone, so that problems on other chips share them
+`tiles` holds the occupancies k of a tile with probabilities, merged to `bins` in large tiles. `pairs` holds the
+probability of an empty part of a tile, for every k. `units` holds the metadata units of ranks. The hash maps of
+`lookup` store all tables, bounded in size; dropped rows are computed again. A value depends on the key alone, never on
+other entries of a batch. Tables depend on density and formats only, so problems on different chips share tables
 (`shared`).
 """
 
@@ -32,11 +32,11 @@ __all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
 Made = TypeVar("Made")
 
 KEPT = 8 << 20
-"""float64 of tiles and pairs that are kept until they are dropped, 64 MB: a search of a tensor in cut blocks has 25 MB."""
+"""Limit of float64 numbers kept for tiles and pairs (64 MB); a search of a tensor in cut blocks has 25 MB."""
 
 
 class TileFigures(NamedTuple):
-    """What is known of tiles, (N,) each; the fields are those of `Tile`."""
+    """Figures of tiles, (N,) each; the fields are the first fields of `Tile`."""
 
     density: Array
     occupied: Array
@@ -45,9 +45,10 @@ class TileFigures(NamedTuple):
 
 
 class TensorTables:
-    """The tables of one tensor. Several threads may ask at once; they take turns.
+    """The tables of one tensor. A lock lets several threads take turns.
 
-    Shapes of tiles are words, or words per tensor rank if `by_shape`: arrays (N,) of one row or a row per tensor rank.
+    Shapes of tiles are words, or words per tensor rank if `by_shape`: arrays (N,) of a single row or a row per tensor
+    rank.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TensorTables:
         usual: bool = False,
         pointers: bool = False,
     ) -> None:
-        """`usual`: formats ask how full a rank is anywhere in the tensor; `pointers`: ranks may have offsets."""
+        """`usual`: formats need the occupancy of a rank averaged over the tensor; `pointers`: ranks may have offsets."""
         self.by_shape = occupancy.by_shape
         self.asked = OccupancyMethods(occupancy, quirks)
         self.asked.actual &= not usual  # codes count what all fibers hold, Timeloop those that are there (7.5)
@@ -73,18 +74,18 @@ class TensorTables:
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
         made = sum(getattr(one, "size", 1) for one in self._made.values())
         return made + self.tiles.size + self.pairs.size + sum(table.size for table in own)
 
     @classmethod
     def shared(cls, *arguments: Any) -> TensorTables:
-        """The tables of all tensors of a process with these arguments."""
+        """The tables for these arguments, shared within the process."""
         return SHARED.get(cls, *arguments)
 
     def remember(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made of these tables and of what `key` says, once."""
+        """Result of `make`, computed once per key for these tables."""
         if key not in self._made:
             self._made[key] = make()
         found: Made = self._made[key]
@@ -103,11 +104,11 @@ class TensorTables:
             return TileFigures(*self.tiles.table.data[rows, : len(TileFigures._fields)].T)
 
     def empty(self, parts: Sequence[Array]) -> Array:
-        """(N,) probability that a leader tile is empty (7.1)."""
+        """(N,) probability of an empty leader tile (7.1)."""
         return self._each(self._empty, self.asked.empty, parts)
 
     def largest_stored(self, tiles: Sequence[Array], granules: Sequence[Array]) -> Array:
-        """(N,) words that the granules of a tile with a nonzero in them hold at most (6.5)."""
+        """(N,) largest number of words in the non-empty granules of a tile (6.5)."""
         return self._each(self._largest_stored, self.asked.largest_stored, tiles, granules)
 
     def longest(self, fibers: Sequence[Array], positions: Sequence[Array], counts: Array) -> Array:
@@ -116,7 +117,7 @@ class TensorTables:
         return self._each(self._longest, lambda f, p, n: asked(f, p, float(n[0])), fibers, positions, [counts])
 
     def packed(self, tiles: Sequence[Array], lanes: Array) -> tuple[Array, Array]:
-        """(N,) share of so many lanes that the nonzeros of a tile fill, and passes that they need (7.4)."""
+        """(N,) share of `lanes` filled by the nonzeros of a tile, and the passes needed (7.4)."""
         from .plain import packed
 
         asked = self.asked
@@ -124,7 +125,7 @@ class TensorTables:
         return filled, self._each(self._passes, lambda tile, n: packed(asked, tile, float(n[0]))[1], tiles, [lanes])
 
     def _each(self, table: Table, ask: Callable[..., float], *groups: Sequence[Array]) -> Array:
-        """One number per row, `ask` of a tuple of whole numbers per group of columns (N,)."""
+        """One number per row: `ask` applied to a tuple of whole numbers per group of columns (N,)."""
 
         def fill(rows: Rows) -> Number:
             shapes = [zip(*(part[rows].astype(np.int64).tolist() for part in group), strict=True) for group in groups]
@@ -134,7 +135,7 @@ class TensorTables:
             return table.find(fingerprint([part for group in groups for part in group]), fill).value
 
     def units(self, ranks: Ranks, pointed: Array | None = None) -> RankUnits:
-        """Expected and largest units of metadata and payload; `pointed` (N,) bool: where offsets are the payload."""
+        """Expected and largest units of metadata and payload. `pointed` (N,) bool: rows with offsets as payload."""
         with self.lock:
             found = self._units.find(ranks.fingerprint(), partial(self._units_of, ranks))
         return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))

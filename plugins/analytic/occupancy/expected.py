@@ -1,4 +1,4 @@
-"""Expected units of ranks whose formats are asked themselves: at the occupancies of the tile, and steps in between."""
+"""Expected units of ranks by calling their formats, at the occupancies of the tile and at pieces between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ POINTS = Tile._fields.index("points")
 
 
 def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
-    """One call of every format for all k of its ranks, then expectations of all ranks; not too many at once."""
+    """Units of ranks: one call per format for all k of its ranks, then expectations of all ranks, in batches of bounded
+    size.
+    """
     rows = tables.tiles.rows(ranks.tile)
     sizes = tables.tiles.table.data[rows, POINTS]
     found = [expected_at(tables, take(ranks, some)) for some in chunks(sizes, POINTS_AT_ONCE)]
@@ -29,7 +31,7 @@ def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
 
 
 def points_of(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, Array, Array]:
-    """Points of ranks (4, P), where those of each start (n + 1,), and the largest occupancies among them (n,)."""
+    """Points of ranks (4, P), their starts by rank (n + 1,), and the index of the largest occupancy of each rank (n,)."""
     fixed = *given, tables.tiles.one, tables.tiles.occupancy.actual
     cut, pieces = cut_bins(tables, ranks, given)
     sizes = np.empty(len(ranks.length), dtype=np.int64)
@@ -42,7 +44,7 @@ def points_of(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, A
 
 
 def expected_at(tables: UnitTables, ranks: Ranks) -> RankUnits:
-    """Units of ranks, all points at once."""
+    """Units of ranks, with all points at once."""
     given = tables.placed(ranks)
     points, starts, ends = points_of(tables, ranks, given)
     count, form_of = len(ends), ranks.format.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Named rows by the integers that determine them: a hash map for whole arrays of keys."""
+"""Named rows looked up by integer keys: a hash map for whole arrays of keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 from ..inner import functions
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
-"""A named tuple; its fields are columns."""
+"""A named tuple with columns as fields."""
 
 
 class Number(NamedTuple):
@@ -25,25 +25,25 @@ ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integ
 """Fixed odd multipliers, one per component of a fingerprint."""
 FACTORS = np.array(ODD)
 FIRST = 1 << 10
-"""Places of an empty table."""
+"""Number of places of an empty table."""
 
 
 def take(named: Row, rows: Rows | slice) -> Row:
-    """Some entries of all columns; entries are the last axis."""
+    """Selected entries of all columns, along the last axis."""
     if isinstance(rows, slice) and not rows.start and rows.stop == named[-1].shape[-1]:
         return named
     return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 
 def distinct(values: Array, axis: int | None = None) -> Array:
-    """Every value once, ascending. `np.unique` without an index imports NumPy's masked arrays, a tenth of NumPy."""
+    """Distinct values, ascending. `np.unique` without an index imports NumPy's masked arrays, a tenth of NumPy."""
     return np.unique(values, return_index=True, axis=axis)[0]
 
 
 def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
-    """(N,) int64 from integer-valued arrays, with the multipliers from `first` on.
+    """(N,) int64 keys from integer-valued arrays, with the multipliers from `first` on.
 
-    Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
+    Two different inputs collide with a probability of about n^2 / 2^64 for n inputs: 10^-9 for a hundred thousand.
     """
     key = np.zeros(len(parts[0]), dtype=np.int64)
     for factor, part in zip(ODD[first:], parts, strict=False):
@@ -58,25 +58,25 @@ class Table(Generic[Row]):
     """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
 
     def __init__(self, row: type[Row], most: int = 1 << 18, width: int = 0) -> None:
-        """A table that would have more than `most` rows starts afresh. `width`: numbers of a row that has no names."""
+        """A table about to exceed `most` rows is emptied first. `width`: numbers per row, for rows without names."""
         self.row, self.most, self.width = row, most, width or len(row.__annotations__)
         self.changes = 0
-        """How often rows came or went."""
+        """Counter of additions and removals of rows."""
         self.clear()
 
     @property
     def columns(self) -> Row:
-        """(rows,) each, with room for more."""
+        """Columns (rows,), including reserved room."""
         return self.row(*self.data.T)
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return self.data.size + self.places.size
 
     @property
     def bits(self) -> int:
-        """Of the number of a place."""
+        """Bits of the number of a place."""
         return len(self.places).bit_length() - 1
 
     def clear(self) -> None:
@@ -86,13 +86,14 @@ class Table(Generic[Row]):
         self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
     def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
-        """The rows of all keys (N,), as columns (N,). `fill(first)` gets where in `keys` every missing one comes first, (n,),
-        ascending, and returns their rows, as columns (n,)."""
+        """Rows of all keys (N,), as columns (N,). `fill(first)` receives the indices (n,) of the first occurrence of
+        every missing key, ascending, and returns the missing rows, as columns (n,).
+        """
         rows = self.rows(keys, fill)  # may make new columns
         return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
 
     def rows(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Rows:
-        """Where in `columns` the rows are that `find` returns, (N,)."""
+        """(N,) indices into `columns` of the rows returned by `find`."""
         rows, new = self._entered(keys)
         if self.count and self.count + len(new) > self.most:
             self.clear()
@@ -106,7 +107,7 @@ class Table(Generic[Row]):
         return rows
 
     def _entered(self, keys: Array) -> tuple[Rows, Rows]:
-        """The row of every key, and where those that are new come first, which have the next rows."""
+        """Row of every key, and the first occurrences of new keys; new keys get the next rows."""
         (rows, new), count, full = np.empty((2, len(keys)), dtype=np.int64), 0, True
         while full:
             found = functions.enter(keys, self.places, self.bits, self.count + count, rows, new[count:])
@@ -117,7 +118,7 @@ class Table(Generic[Row]):
         return rows, new[:count]
 
     def _spread(self) -> None:
-        """Takes four times the places."""
+        """Move all keys to a table with four times the places."""
         taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((4 * len(self.places), 2), dtype=np.int64)
         functions.place(taken, self.places, self.bits)
 
@@ -132,14 +133,14 @@ class Table(Generic[Row]):
 
 
 class Lists:
-    """Arrays of float64 one after the other in one growing array: what a row names by the place where it starts."""
+    """Arrays of float64 appended to one growing array; a row refers to an array by its start."""
 
     def __init__(self) -> None:
         self.data = np.zeros(1 << 10)
         self.size = 0
 
     def add(self, values: Array) -> int:
-        """Where the values start."""
+        """Append values and return their start."""
         start, self.size = self.size, self.size + len(values)
         if self.size > len(self.data):
             grown = np.zeros(2 * self.size)
@@ -150,7 +151,7 @@ class Lists:
 
 
 def chunks(sizes: Array, most: int) -> Iterator[slice]:
-    """Runs of entries whose sizes add up to no more than `most`, or single entries."""
+    """Runs of entries with total size up to `most`, or single larger entries."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):

@@ -1,4 +1,4 @@
-"""Probability that part of a tile is empty, for every number of nonzeros that the tile may hold (section 5)."""
+"""Probability of an empty part of a tile, for every possible number of nonzeros in the tile (section 5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .lookup import Lists, Table, chunks, fingerprint
 from .tiles import Tiles
 
 POINTS_AT_ONCE = 1 << 16
-"""Occupancies that are handled at once: bounds temporary arrays."""
+"""Occupancies processed at once, to bound temporary arrays."""
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,7 @@ class Pairs:
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return self.lists.size + self.table.size
 
     def rows(self, tiles: Sequence[Array], subs: Sequence[Array]) -> Rows:
@@ -54,7 +54,7 @@ class Pairs:
         return self.table.rows(fingerprint([*tiles, *subs]), fill)
 
     def at(self, rows: Rows) -> Pair:
-        """Pairs by their rows."""
+        """Pairs at some rows of `table`."""
         found = Pair(*np.ascontiguousarray(self.table.data[rows].T))
         return found._replace(filled=found.filled.astype(np.int64), varies=found.varies > 0.0)
 

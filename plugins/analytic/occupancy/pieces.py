@@ -1,6 +1,7 @@
-"""Pieces in place of the bins of merged windows (`bins`) in which what formats round passes a whole number.
+"""Pieces of merged-window bins (`bins`) in which rounding by a format passes a whole number.
 
-`inner/rank_pieces.py` finds the steps and cuts the bins; in between the density says what is filled around a step.
+`inner/rank_pieces.py` finds the steps and cuts the bins. In between, the density computes occupied positions around a
+step.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from .units import Placed, Ranks, UnitTables
 
 CUTS = float(1 << 12)
-"""Ranks with more steps than this in one window are left uncut: at thousands of steps, none matters."""
+"""Ranks with more steps in one window are not cut: among thousands of steps, none matters."""
 NONE = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
-"""Pieces of bins where none are cut."""
+"""Result without any pieces."""
 GRAIN, VARIES = Tile._fields.index("grain"), Pair._fields.index("varies")
 
 
 @attrs.frozen(eq=False)
 class Windows:
-    """The merged windows of n ranks, as `inner/rank_pieces.py` has them."""
+    """Merged windows of n ranks, in the form of `inner/rank_pieces.py`."""
 
     numbers: Array
     """(3, n) origin, step and grain."""
     starts: Array
-    """(3, n) where in `store` the edges of bins are, and the chances below samples; how many samples."""
+    """(3, n) starts in `store` of bin edges and of probabilities below samples; number of samples."""
     store: Array
 
     @classmethod
@@ -47,11 +48,11 @@ class Windows:
 def cut(
     windows: Windows, at: Array, steps: Array, means: Array, occupied_at: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
-    """Rank and bin (2, m) of pieces, with mean occupancy and probability (2, m): by rank, those before a step and then those
-    behind the last one of a bin.
+    """Rank and bin (2, m) of pieces, with mean occupancy and probability (2, m). Per rank, pieces before a step come
+    first, then the pieces behind the last step of each bin.
 
-    In n places, in order of rank and bin (2, n), `occupied` takes steps: (3, n), how many, and `occupied` at the mean
-    occupancies (2, n) of a bin and the next one. `occupied_at(rank, k)` is the function itself.
+    Input: n bins with steps of `occupied`, by rank and bin (2, n) in order; `steps` (3, n): number of steps, and
+    `occupied` at the mean occupancies (2, n) of the bin and the next. `occupied_at(rank, k)` is the function itself.
     """
     count = int(steps[0].sum())
     (rank, bin), source, (value, first), near = at, np.empty(count, np.int64), np.empty((2, count)), np.empty(4 * count)
@@ -64,7 +65,7 @@ def cut(
 
 
 def cut_bins(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, Array]:
-    """Rank and bin (2, m) of pieces in place of bins, and their fibers, occupied, groups and chance (4, m)."""
+    """Rank and bin (2, m) of pieces, with fibers, occupied positions, groups and probability (4, m)."""
     tiles, actual = tables.tiles, tables.tiles.occupancy.actual
     if not tiles.merged:
         return NONE
@@ -78,7 +79,7 @@ def cut_bins(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, Ar
     tile = tiles.at(given.places[0])
 
     def filled(rank: Rows, k: Nonzeros, *parts: Array) -> Array:
-        """(parts, n) chance that a part of the tile holds something."""
+        """(parts, n) probability of a non-empty part of the tile."""
         sub = np.concatenate([part.T[rank] for part in parts]).astype(np.int64)
         whole = np.concatenate([ranks.tile.T[rank]] * len(parts)).astype(np.int64)
         empty = tiles.occupancy.within_real(sub, whole, np.concatenate([k] * len(parts)))

@@ -1,4 +1,4 @@
-"""What the tables do where an occupancy has but the plain contract, and what they make of its distribution."""
+"""Defaults of the tables for occupancies with the plain contract only, and statistics of their distributions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .methods import OccupancyMethods, Shape
 
 
 def packed(asked: OccupancyMethods, tile: Shape, lanes: float) -> tuple[float, float]:
-    """Share of the lanes that nonzeros fill in the passes that they need, and these passes: the mean over all tiles of
-    ceil(k / lanes), or, with `lane-shares`, that of tiles with nonzeros for the share."""
+    """Share of the lanes filled over all passes, and the mean number of passes, ceil(k / lanes), over all tiles. With
+    `lane-shares`, the share is the mean over tiles with nonzeros.
+    """
     k, p = asked.distribution(tile)
     passes = np.ceil(k / lanes)
     mean, some = dot(p, passes), k > 0.0
@@ -36,13 +37,14 @@ def one_by_one(asked: OccupancyMethods, sub_tiles: Array, tiles: Array, k: Nonze
 
 
 def each_apart(asked: OccupancyMethods, tile: Shape, granule: Shape) -> float:
-    """Every nonzero in a granule of its own."""
+    """Largest number of stored words, with every nonzero in a separate granule."""
     return float(min(math.prod(tile), math.prod(granule) * asked.largest(tile)))
 
 
 def independent(asked: OccupancyMethods, fiber: Shape, position: Shape, fibers: float) -> float:
-    """E max of independent fibers: sum of m (F(m)^fibers - F(m-1)^fibers). Positions of several words are taken to be
-    empty independently of each other."""
+    """Expected maximum of independent fibers: sum of m (F(m)^fibers - F(m-1)^fibers). Positions of several words are
+    taken as independently empty.
+    """
     words = math.prod(position)
     if words == 1:
         m, p = asked.distribution(fiber)
@@ -54,7 +56,7 @@ def independent(asked: OccupancyMethods, fiber: Shape, position: Shape, fibers: 
 
 
 def binomial(n: int, p: float) -> Probabilities:
-    """P(m) of m = 0 .. n successes."""
+    """P(m) of m = 0 .. n successes in n trials of probability p."""
     if p <= 0.0 or p >= 1.0:
         return (np.arange(n + 1) == (n if p >= 1.0 else 0)).astype(np.float64)
     m = np.arange(1, n + 1)

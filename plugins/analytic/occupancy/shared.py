@@ -1,4 +1,6 @@
-"""Tables by what determines them: shared by all problems, chips, seeds and searchers of a process, bounded in memory."""
+"""Tables keyed by their arguments, shared by all problems, chips, seeds and searchers of a process, with bounded
+memory.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ import attrs
 from sparsemap.pieces.contracts import Piece
 
 MOST = 32 << 20
-"""Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
+"""Limit of numbers in all tables, 256 MB; beyond, the least recently used tables are dropped."""
 
 
 class SizedTable(Protocol):
-    """What a table says of its memory."""
+    """Interface of a table with a known size."""
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         ...
 
 
@@ -29,7 +31,7 @@ Kept = TypeVar("Kept", bound=SizedTable)
 
 
 class SharedTables:
-    """Tables by the function that makes them and its arguments. Several threads may ask at once."""
+    """Tables keyed by constructor and arguments; safe for several threads."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
@@ -42,12 +44,13 @@ class SharedTables:
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return sum(table.size for table in self._tables.values())
 
     def get(self, make: Callable[..., Kept], *arguments: Any) -> Kept:
-        """`make(*arguments)`, or the table that it made of equal arguments. Those that are equal to nothing but themselves,
-        such as data in memory, have a table of their own, which is not kept."""
+        """`make(*arguments)`, or the table made earlier from equal arguments. Arguments compared by identity, such as
+        data in memory, get a new table, not kept.
+        """
         key = content(arguments)
         if key is None:
             return make(*arguments)
@@ -71,11 +74,11 @@ class SharedTables:
 
 
 _known: dict[int, tuple[ref[Any], Hashable]] = {}
-"""By identity, what frozen pieces that are still there are equal by."""
+"""Contents of live frozen pieces, by identity."""
 
 
 def content(value: Any) -> Hashable:
-    """What a value is equal by, hashable; None: an object that is equal to nothing but itself, or has such a part."""
+    """Hashable content for comparing a value; None: the value, or a part, compares by identity only."""
     if isinstance(value, Piece):
         known = _known.get(id(value))
         if known is None or known[0]() is not value:

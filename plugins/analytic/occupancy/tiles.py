@@ -1,4 +1,4 @@
-"""What is known of a tile once its occupancies are (section 5.6): density, largest occupancy, and all k with P(k)."""
+"""Figures of a tile from its occupancies (section 5.6): density, largest occupancy, and all k with P(k)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .lookup import Lists, Table, fingerprint
 from .methods import OccupancyMethods
 
 WHOLE = 512
-"""Windows of up to this many occupancies are not merged."""
+"""Windows up to this many occupancies are not merged."""
 TAIL = 1e-13
-"""Probability left to one bin at each end of those that are (`bins`)."""
+"""Probability of the single bin at each end of a merged window (`bins`)."""
 
 
 class Tile(NamedTuple):
-    """Tiles, a column (N,) each; places are those in `Tiles.lists`."""
+    """Figures of tiles, a column (N,) each; places refer to `Tiles.lists`."""
 
     density: Array  # nonzeros per word, where empty tiles are sent as well
     occupied: Array  # share of the tiles that are sent where the parent sends no empty ones: 1 - p_1
@@ -41,11 +41,11 @@ class Tile(NamedTuple):
 
 
 WHOLE_NUMBERS = "points", "k", "p", "left_out", "p_sent", "samples", "edges", "sums", "all_p"
-"""Columns that are places or numbers of something."""
+"""Columns with whole numbers."""
 
 
 class Tiles:
-    """The tiles of one tensor. `parts` are words, or words per tensor rank where the shape matters, (N,) each."""
+    """The tiles of one tensor. `parts` are words or, where shape matters, words per tensor rank, (N,) each."""
 
     def __init__(self, occupancy: OccupancyMethods) -> None:
         self.occupancy = occupancy
@@ -57,17 +57,17 @@ class Tiles:
         self.lists = Lists()
         self.one = self.lists.add(np.ones(1))
         self.merged = False
-        """Whether any window is."""
-        """Place of a single probability, 1."""
+        """Whether any window is merged."""
+        """`one`: place of a single probability, 1."""
 
     def at(self, rows: Rows) -> Tile:
-        """Tiles by their rows: places and numbers as integers."""
+        """Tiles at some rows, with places and counts as integers."""
         found = Tile(*np.ascontiguousarray(self.table.data[rows].T))
         return found._replace(**{name: getattr(found, name).astype(np.int64) for name in WHOLE_NUMBERS})
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return self.lists.size + len(Tile._fields) * self.table.count
 
     def rows(self, parts: Array | Sequence[Array]) -> Rows:
@@ -80,7 +80,7 @@ class Tiles:
         return self.table.rows(fingerprint(parts), fill)
 
     def _tile(self, shape: tuple[int, ...]) -> Tile:
-        """One row."""
+        """Compute the row of one tile."""
         k, p = self.occupancy.distribution(shape)
         k = np.asarray(k, dtype=np.float64)
         smallest = self.occupancy.smallest(shape, k)
@@ -113,5 +113,5 @@ class Tiles:
 
 
 def _mean(k: Nonzeros, p: Probabilities) -> float:
-    """A sum in double in order of k, as Timeloop forms it (5.5)."""
+    """Mean, summed in double in order of k, as in Timeloop (5.5)."""
     return float(np.cumsum(p * k)[-1]) if k.size else 0.0

@@ -1,4 +1,4 @@
-"""Units of metadata and payload that a rank has on average, and at most (sections 6.2 and 6.3)."""
+"""Expected and largest units of metadata and payload of ranks (sections 6.2 and 6.3)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .shared import SHARED
 from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
-"""A format that is asked for its units; or for those of its code, where ranks outside have told so much."""
+"""A format queried for plain units; or for the units of its code, with the knowledge from outer ranks."""
 SINGLE = 5
-"""Numbers of a rank between its shapes."""
+"""Number of single figures of a rank, between the shapes."""
 
 
 class Ranks(NamedTuple):
-    """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
+    """Ranks of tiles. Shapes are (1, N) words or, where shape matters, (tensor ranks, N); all other fields (N,)."""
 
     tile: Array
     box: Array  # the part of the tile that one fiber of the rank covers
@@ -43,7 +43,9 @@ class Ranks(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, parts: int) -> Ranks:
-        """Of rows (N, columns) with the shapes, so many numbers each, then the other columns, the longest as the last."""
+        """Ranks from rows (N, columns): three shapes of `parts` numbers each, then the other columns, with `longest`
+        last.
+        """
         columns = np.ascontiguousarray(rows.T)
         tile, box, below = columns[: 3 * parts].reshape(3, parts, -1)
         last = 3 * parts + SINGLE
@@ -51,13 +53,13 @@ class Ranks(NamedTuple):
         return cls(tile, box, below, length, above, form, positions, drops, columns[-1], columns[last:-1])
 
     def fingerprint(self) -> Array:
-        """(N,) keys of all fields: a row depends on nothing else. `longest` is a mean, of which all bits count."""
+        """(N,) keys of all fields; a row depends on nothing else. `longest` is a mean, so all of its bits count."""
         longest = np.ascontiguousarray(self.longest, np.float64).view(np.int64)
         return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group, longest], 8)
 
 
 class RankUnits(NamedTuple):
-    """Units of ranks, a column (N,) each: expected, of the fullest tile, and the bits of one."""
+    """Units of ranks, a column (N,) each: expected, in the fullest tile, and bits per unit."""
 
     metadata: Array
     payload: Array
@@ -66,13 +68,13 @@ class RankUnits(NamedTuple):
     metadata_bits: Array
     payload_bits: Array
     offsets: Array
-    """One for every position that is there, and for the end of every fiber."""
+    """Number of offsets: one per position present, and one per end of a fiber."""
     largest_offsets: Array
     narrow: Array
     """1 where the code of the rank cannot be read, else 0."""
 
     def pointed(self, rows: Array, bits: Array) -> RankUnits:
-        """With offsets of so many bits as payload where `rows` (N,) bool says so."""
+        """Units with offsets of `bits` bits as payload at the rows (N,) bool."""
         return self._replace(
             payload=np.where(rows, self.offsets, self.payload),
             largest_payload=np.where(rows, self.largest_offsets, self.largest_payload),
@@ -85,7 +87,7 @@ class RankUnits(NamedTuple):
 
 
 class KnownFormats:
-    """Those among some formats that are in TOML, as numbers (`ExpressionFormat.in_numbers`)."""
+    """Formats defined in TOML, as arrays of numbers (`ExpressionFormat.in_numbers`)."""
 
     def __init__(self, *formats: AskedFormat) -> None:
         self.formats, self.table, self.lock = formats, Table(tuple, width=UNIT.TOLD), Lock()
@@ -93,11 +95,11 @@ class KnownFormats:
         self.known = np.array([one is not None for one in found])
         self.codes = np.array([np.zeros(UNIT.CODE) if one is None else one[0] for one in found])
         self.read = np.array([outer is not None for _, outer in formats])
-        """Whether codes are asked for, which somebody has to read."""
+        """Whether a format is queried for its code, with readability checked."""
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """Total count of stored numbers."""
         return self.table.size
 
     def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
@@ -106,7 +108,7 @@ class KnownFormats:
         return None if found is None else found(outer, length, offset_bits)
 
     def told(self, form: Array, length: Array, offset_bits: Array) -> tuple[Array, Array]:
-        """Rows (N,), with the table that has them, of what fibers of so many positions tell formats."""
+        """Row indices (N,) and their table: the inputs of formats for fibers of a given length and offset width."""
 
         def fill(rows: Array) -> Array:
             found = np.zeros((UNIT.TOLD, len(rows)))
@@ -122,7 +124,7 @@ class KnownFormats:
 
 
 class Placed(NamedTuple):
-    """n ranks and what tables know of them, as `inner/rank_points.py` has it."""
+    """Table entries of n ranks, in the form of `inner/rank_points.py`."""
 
     places: Array
     sizes: Array
@@ -133,13 +135,15 @@ class Placed(NamedTuple):
 
 
 class UnitTables:
-    """Asks the formats for the units of the ranks of one tensor."""
+    """Units of the ranks of one tensor, from formats."""
 
     def __init__(
         self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...],
         empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
     ) -> None:  # fmt: skip
-        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
+        """`empty`: probability of empty parts (N,) of the tensor; None: not used by formats. `pointers`: whether
+        offsets count.
+        """
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
         self.group = np.array([float(form.group) for form, _ in formats])
 
@@ -148,7 +152,7 @@ class UnitTables:
         return SHARED.get(KnownFormats, *self.formats)
 
     def units(self, ranks: Ranks) -> RankUnits:
-        """Units of ranks: those of formats in TOML by the text of the model, others by the formats themselves."""
+        """Units of ranks: compiled for formats in TOML, by calls for others."""
         form = ranks.format.astype(np.int64)
         known = self.known.known[form]
         if known.all():
@@ -170,17 +174,17 @@ class UnitTables:
             column[rows] = part
 
     def groups_of(self, ranks: Ranks) -> Array:
-        """Groups of a fiber, (N,)."""
+        """(N,) number of groups of a fiber."""
         size = self.group[ranks.format.astype(np.int64)]
         return np.ceil(ranks.length / size) if len(ranks.group) else np.zeros(len(size))
 
     def share_of(self, held: Array, there: Array) -> Array:
-        """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
+        """Share of non-empty positions: over all fibers or, by Timeloop in actual data, over non-empty fibers."""
         actual = self.tiles.occupancy.actual
         return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if actual else held
 
     def placed(self, ranks: Ranks) -> Placed:
-        """The ranks with all that tables know but what their formats are told."""
+        """Table entries of the ranks, without the inputs of formats."""
         parts = [ranks.box, ranks.below, ranks.group if len(ranks.group) else ranks.box]
         places = np.zeros((6, len(ranks.length)), dtype=np.int64)
         places[0] = self.tiles.rows(ranks.tile)

@@ -1,4 +1,4 @@
-"""Inner loops of densities: `functions` has those of all modules here."""
+"""Inner loops of densities: `functions` holds the functions of all modules here."""
 
 from sparsemap.inner import room
 

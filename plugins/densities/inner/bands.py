@@ -1,4 +1,4 @@
-"""What the blocks of bands hold together: sums of independent values, over values and their probabilities (`atoms.py`)."""
+"""Occupancies of the blocks of bands together: sums of independent values, as values and probabilities (`atoms.py`)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
 __all__ = ["NEVER", "join", "place", "share_of"]
 
 NEVER = 1e-22
-"""A probability that counts as none."""
+"""A probability counted as zero."""
 
 
 def join(
     states: Wholes, x: Wholes, p: Reals, draws: Wholes2, chance: Reals, blocks: Wholes, y: Wholes, q: Reals, last: Whole,
     dense: Reals, ends: Wholes, out_x: Wholes, out_p: Reals,
 ) -> Whole:  # fmt: skip
-    """One footprint more. With j kept blocks so far a band holds `x` with probability `p`, from `states[j]` to `states[j + 1]`.
-    The footprint then gets one of `draws` (j, 3): from the first number of blocks on, chances from the second place to the third;
-    so many blocks n hold `y` with probability `q`, from `blocks[n]` to `blocks[n + 1]`.
+    """Add one footprint to a band. With j kept blocks so far, a band holds `x` with probability `p`, from `states[j]`
+    to `states[j + 1]`. A row of `draws` (j, 3) gives the footprint's first number of kept blocks, and start and end of
+    the probabilities in `chance`. A number n of blocks holds `y` with probability `q`, from `blocks[n]` to `blocks[n +
+    1]`.
 
-    What is held then, by kept blocks or, with the `last` footprint, for all of them, goes to `out_x`, `out_p` up to `ends`.
-    Returns -1 if these are too short. Scratch: `dense`, zeros.
+    Results go to `out_x`, `out_p` up to `ends`, by number of kept blocks or, for the `last` footprint, in total.
+    Returns -1 if these arrays are too short. Scratch: `dense`, zeros.
     """
     at = 0
     for target in range(ends.shape[0]):
@@ -52,8 +53,9 @@ def join(
 def place(
     x: Wholes, p: Reals, times: Whole, share: Real, step: Whole, first: Whole, size: Whole, out: Reals, after: Reals
 ) -> None:
-    """Adds a share of the chances that a band holds `times` x to the nearest two places `step` apart, modulo `size`, from `first`
-    on in `out`; what goes to the second of them to `after`."""
+    """Add a share of the probabilities of occupancies `times` x to the nearest two places `step` apart, modulo `size`,
+    from index `first` on: to `out` for the lower place, to `after` for the upper.
+    """
     for i in range(x.shape[0]):
         held = x[i] * times
         at = held // step
@@ -65,7 +67,7 @@ def place(
 
 
 def share_of(whole: Reals, part: Reals) -> Real:
-    """The sum of e^part over that of e^whole, (n,) each; -1 where no number reaches so far."""
+    """The sum of e^part over the sum of e^whole, (n,) each; -1 if all underflow."""
     top = -inf
     for i in range(whole.shape[0]):
         top = max(top, whole[i])

@@ -1,6 +1,7 @@
-"""Hypergeometric probabilities (sections 5.1 and 5.5): `total` words, of which `marked` are nonzero and `taken` are looked at.
+"""Hypergeometric probabilities (sections 5.1 and 5.5): of `total` words, `marked` are nonzero and `taken` are examined.
 
-Logarithms, products and sums carry what rounding lost of them, so that results are within some units in the last place.
+Logarithms, products and sums carry their rounding errors along, so results are accurate to some units in the last
+place.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ UNDERFLOW = -800.0
 INVISIBLE = -40.0
 """e^-40, 4e-18, leaves 1 as it is."""
 TERMS = 15
-"""Of the series of `excess`."""
+"""Terms of the series of `excess`."""
 
 
 def log_left(a: Real, b: Real, m: Real) -> Pair:
-    """log(1 - m/b), a = b - m, to some 60 bits: it is log(a/b) = -2 artanh(m / (a+b))."""
+    """log(1 - m/b), a = b - m, to some 60 bits: log(a/b) = -2 artanh(m / (a+b))."""
     u, u_low = add(a, b)
     s = m / u
     if s > 0.17:
@@ -34,7 +35,7 @@ def log_left(a: Real, b: Real, m: Real) -> Pair:
 
 
 def ratio_times(high: Real, low: Real, over: Real, over_low: Real, under: Real, under_low: Real) -> Pair:
-    """(high + low) over / under, each with what rounding lost of it."""
+    """(high + low) over / under, each with its rounding error."""
     q = over / under
     p, lost = product(q, under)
     q_low = (((over - p) - lost) + over_low - q * under_low) / under
@@ -64,7 +65,7 @@ def excess(b: Real, m: Real) -> Pair:
 
 
 def onwards(high: Real, low: Real, u: Real, u_low: Real, first: Real, first_low: Real) -> Pair:
-    """first + (high + low) u: a step of Horner's scheme, each with what rounding lost of it."""
+    """first + (high + low) u: a step of Horner's scheme, each number with its rounding error."""
     p, lost = product(high, u)
     lost += high * u_low + low * u
     top, rest = add(first, p)
@@ -100,7 +101,7 @@ def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Pair:
 
 
 def none_near(left: Real, total: Real, count: Whole) -> Pair:
-    """The product of (N-M-i)/(N-i), `count` of them from i = 0 on; `left` is N-M, which need not be whole."""
+    """The product of `count` factors (N-M-i)/(N-i), from i = 0 on; `left` is N-M, not necessarily whole."""
     high, low = 1.0, 0.0
     for i in range(count):
         high, low = ratio_times(high, low, left - i, 0.0, total - i, 0.0)
@@ -108,7 +109,7 @@ def none_near(left: Real, total: Real, count: Whole) -> Pair:
 
 
 def none(total: Whole, marked: Whole, taken: Whole) -> Pair:
-    """P(0): the product of (N-M-i)/(N-i) over i < m; m is the smaller of the two, M the larger."""
+    """P(0): the product of (N-M-i)/(N-i) over i < m; m is the smaller of `marked` and `taken`, M the larger."""
     few, many = min(marked, taken), max(marked, taken)
     if few <= 0:
         return 1.0, 0.0
@@ -126,13 +127,13 @@ def none_one(total: Whole, marked: Whole, taken: Whole) -> Real:
 
 
 def none_many(total: Wholes, marked: Wholes, taken: Wholes, out: Reals) -> None:
-    """P(0) of each of n, (n,)."""
+    """(n,) P(0) of n cases."""
     for i in range(out.shape[0]):
         out[i] = none_one(total[i], marked[i], taken[i])
 
 
 def none_runs(total: Wholes, marked: Wholes, first: Wholes, count: Wholes, out: Reals) -> None:
-    """P(0) of `first`, first + 1 .. taken words, `count` of them, run after run: a start, and its ratios (N-M-k)/(N-k)."""
+    """P(0) of `first`, first + 1 .. taken words, `count` values, run after run: a start, then the ratios (N-M-k)/(N-k)."""
     at = 0
     for i in range(total.shape[0]):
         high, low = none(total[i], marked[i], first[i])
@@ -146,7 +147,7 @@ def none_runs(total: Wholes, marked: Wholes, first: Wholes, count: Wholes, out: 
 
 
 def none_real(total: Reals, marked: Reals, taken: Reals, out: Reals) -> None:
-    """P(0) of each of n, where `taken` need not be whole: gamma functions for factorials; what is below e^-40 may be 0."""
+    """(n,) P(0) of n cases with real `taken`: gamma functions for factorials; results below e^-40 may be 0."""
     for i in range(out.shape[0]):
         few, many = min(marked[i], taken[i]), max(marked[i], taken[i])
         left = total[i] - few - many
@@ -160,15 +161,16 @@ def none_real(total: Reals, marked: Reals, taken: Reals, out: Reals) -> None:
 
 
 def times(a: Whole, b: Whole) -> Pair:
-    """a b, of whole numbers up to 2^62."""
+    """Product of whole numbers up to 2^62."""
     x, y = 1.0 * a, 1.0 * b
     p, lost = product(x, y)
     return add(p, lost + (x * (b - whole(y)) + y * (a - whole(x))))
 
 
 def peak(total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, low: Reals, p: Reals) -> None:
-    """P (n,) of consecutive k (n,), by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from the one at place `mode`; they
-    add up to 1. Scratch: `low` (n,)."""
+    """P (n,) of consecutive k (n,), by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from index `mode`;
+    normalised. Scratch: `low` (n,).
+    """
     top, rest, none = 1.0, 0.0, total - marked - taken + 1
     p[mode] = 1.0
     low[mode] = 0.0
@@ -191,8 +193,9 @@ def peak(total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, low:
 def sampled_peak(
     total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, step: Whole, slope: Reals, p: Reals
 ) -> None:
-    """The same of k at equal, odd steps s: log P(k+s) - log P(k) = s f(mid) + (s^3 - s)/24 f''(mid), f(k) = log(P(k+1) / P(k)).
-    Scratch: `slope` (n,)."""
+    """As `peak`, for k at equal, odd steps s: log P(k+s) - log P(k) = s f(mid) + (s^3 - s)/24 f''(mid), f(k) =
+    log(P(k+1) / P(k)). Scratch: `slope` (n,).
+    """
     last = k.shape[0] - 1
     for i in range(last):
         near = k[i] + (step - 1) // 2
@@ -222,7 +225,7 @@ def sampled_peak(
 
 
 def share(p: Reals, low: Reals) -> None:
-    """Divides p + low (n,) by the sum, in place."""
+    """Divide p + low (n,) by the sum, in place."""
     total, rest = 0.0, 0.0
     for i in range(p.shape[0]):
         total, lost = add(total, p[i])

@@ -1,5 +1,6 @@
-"""Inner loops of segments: `functions` has those of all modules here. Genes are (g, B), as everywhere in segments; what is
-random comes as arrays, which the segments draw from NumPy's Generator."""
+"""Inner loops of segments: `functions` holds the functions of all modules here. Genes are (g, B), as everywhere in
+segments. Random numbers are passed as arrays, drawn by the segments from NumPy's Generator.
+"""
 
 from sparsemap.inner import room
 

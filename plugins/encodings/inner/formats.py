@@ -1,4 +1,4 @@
-"""Formats of rank slots: genes (T R, B), tensor after tensor, each from its outermost slot."""
+"""Formats of rank slots: genes (T R, B), tensor after tensor, each from the outermost slot inwards."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ def vary_formats(
     value: Wholes,
     step: Wholes,
 ) -> None:
-    """One tensor of each design changes, in place: it takes the formats of the one `step` + 1 after it; or a format, `value`,
-    comes to the slot at `position`, or to all from there inwards if it is `compressed` (F,), above it if not. (B,) each."""
+    """Change one tensor per design, in place. Either copy the formats of the tensor `step` + 1 further on; or set
+    format `value` at the slot `position`, or, if `compressed` (F,), at all slots from `position` inwards, otherwise at
+    all slots above. All arguments (B,).
+    """
     tensors = genes.shape[0] // slots
     for b in range(genes.shape[1]):
         mine = tensor[b] * slots
@@ -34,8 +36,9 @@ def vary_formats(
 
 
 def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -> None:
-    """Slots, in place, above a `strict` format, which may not be below a `compressed` one, (F,) each: compressed ones become
-    its like. That is the nearest strict format inside, or any other if there is none."""
+    """Replace, in place, compressed slots above a `strict` format by the nearest strict format inside. Flags (F,):
+    `strict` formats must not lie below `compressed` formats.
+    """
     for tensor in range(genes.shape[0] // slots):
         last = tensor * slots + slots - 1
         for b in range(genes.shape[1]):
@@ -48,8 +51,9 @@ def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -
 
 
 def clear_outer(genes: Wholes2, slots: Whole, moves: Flags2, bounds: Reals3) -> None:
-    """Slots, in place, further out than a tensor has ranks, that is loops with `bounds` (L, D, B) above one of dimensions that
-    move it (T, D), become zero."""
+    """Zero, in place, the slots beyond a tensor's ranks. Ranks are loops with `bounds` (L, D, B) above one in
+    dimensions moving the tensor, (T, D).
+    """
     for tensor in range(moves.shape[0]):
         for b in range(genes.shape[1]):
             ranks = 0

@@ -1,4 +1,6 @@
-"""Mechanisms by place: genes (A, B), which need metadata of tensors, (A, M, T) with places and mechanisms in one axis."""
+"""Mechanisms by place: genes (A, B), and required metadata of tensors, (A, M, T) with places and mechanisms in one
+axis.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,16 @@ __all__ = ["change_one", "lacking", "replace"]
 
 
 def change_one(genes: Wholes2, most: Whole, which: Wholes, drawn: Reals) -> None:
-    """A gene of each design, `which` (B,), gets another value of 0..most, in place; `drawn` (B,)."""
+    """Give the gene `which` (B,) of each design another value of 0..most, in place, by random numbers `drawn` (B,)."""
     for b in range(genes.shape[1]):
         value = genes[which[b], b] + 1 + whole(drawn[b] * most)
         genes[which[b], b] = value % (most + 1)
 
 
 def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Whole, b: Whole) -> Whole:
-    """Whether a mechanism needs metadata of a tensor that is not `packed` (T, B), or `decoded` (T, B) at its level already."""
+    """Whether a mechanism needs metadata of a tensor not `packed` (T, B), or `decoded` (T, B) already at the
+    mechanism's level.
+    """
     for t in range(needs.shape[1]):
         if needs[row, t] and (not packed[t, b] or decoded[t, b] <= level):
             return 1
@@ -24,8 +28,9 @@ def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Who
 
 
 def lacking(genes: Wholes2, needs: Flags2, levels: Wholes, packed: Flags2, decoded: Small2, out: Wholes2) -> Whole:
-    """Place and design of each gene that lacks metadata, (2, n) in the order of the genes; returns how many there are.
-    `levels` (A,): the storage level of each place."""
+    """Place and design (2, n) of each gene lacking metadata, in the order of the genes; returns their number. `levels`
+    (A,): storage level of each place.
+    """
     many, found = needs.shape[0] // max(genes.shape[0], 1), 0
     for place in range(genes.shape[0]):
         for b in range(genes.shape[1]):
@@ -40,8 +45,10 @@ def replace(
     genes: Wholes2, needs: Flags2, owned: Flags2, levels: Wholes, packed: Flags2, decoded: Small2, where: Wholes2,
     count: Whole, drawn: Reals,
 ) -> None:  # fmt: skip
-    """The first `count` genes in `where` (2, n) get, in place, a mechanism that lacks nothing and is `owned` (A, M) there: that
-    with the largest number drawn, if there is one. `drawn` (M count,): the genes of a place have (M, genes) together."""
+    """Replace, in place, the first `count` genes in `where` (2, n) by a mechanism without missing metadata and `owned`
+    (A, M) at the place: the mechanism with the largest random number, if any. `drawn` (M count,): (M, genes) numbers
+    per place.
+    """
     many, at, start = owned.shape[1], 0, 0
     for place in range(genes.shape[0]):
         some = 0

@@ -7,18 +7,18 @@ from sparsemap.inner.types import Reals, Reals3, Small3, Whole, Wholes, Wholes2
 __all__ = ["COPIED", "busy_first", "codes_of", "orders_of", "vary_orders"]
 
 COPIED = 0.2
-"""Share of the moves by which a level takes the order of another one."""
+"""Share of moves copying the order of another level."""
 
 
 def orders_of(codes: Wholes2, order: Small3) -> None:
-    """The orders of codes."""
+    """Decode all codes to orders."""
     for level in range(codes.shape[0]):
         for b in range(codes.shape[1]):
             unrank(codes[level, b], order, level, b)
 
 
 def unrank(code: Whole, order: Small3, level: Whole, b: Whole) -> None:
-    """One order, by arithmetic to the base of factorials."""
+    """Decode one order, in the factorial number system."""
     dims = order.shape[1]
     rest = code - 1
     for place in range(dims - 1, -1, -1):
@@ -31,14 +31,14 @@ def unrank(code: Whole, order: Small3, level: Whole, b: Whole) -> None:
 
 
 def codes_of(order: Small3, codes: Wholes2) -> None:
-    """The codes of orders: Eq. 1, `sum (a_i - 1) * (D - i)! + 1`."""
+    """Encode all orders: Eq. 1, `sum (a_i - 1) * (D - i)! + 1`."""
     for level in range(codes.shape[0]):
         for b in range(codes.shape[1]):
             codes[level, b] = rank_of(order, level, b)
 
 
 def rank_of(order: Small3, level: Whole, b: Whole) -> Whole:
-    """One code."""
+    """Code of one order."""
     dims = order.shape[1]
     code = 0
     for place in range(dims):
@@ -51,8 +51,9 @@ def rank_of(order: Small3, level: Whole, b: Whole) -> Whole:
 
 
 def busy_first(codes: Wholes2, bounds: Reals3, order: Small3) -> None:
-    """Codes, in place, of orders in which loops with bound one (`bounds`, (L, D, B)) come last, in the order of the workload.
-    Scratch: `order` (1, D, 2)."""
+    """Recode orders, in place, with loops of bound one (`bounds`, (L, D, B)) last, in the order of the workload.
+    Scratch: `order` (1, D, 2).
+    """
     dims = order.shape[1]
     for level in range(codes.shape[0]):
         for b in range(codes.shape[1]):
@@ -72,8 +73,9 @@ def busy_first(codes: Wholes2, bounds: Reals3, order: Small3) -> None:
 def vary_orders(
     codes: Wholes2, level: Wholes, first: Wholes, step: Wholes, kind: Reals, source: Wholes, order: Small3
 ) -> None:
-    """The order of a level of each design changes, in place: it becomes that of the next `source`, another level, or two of its
-    loops swap places, `first` and the one `step` + 1 places after it. (B,) each. Scratch: `order` (1, D, 1)."""
+    """Change the order of one level per design, in place: copy the order of the level at the next entry of `source`, or
+    swap the loop at `first` with the loop `step` + 1 places later. All (B,). Scratch: `order` (1, D, 1).
+    """
     dims, copies = order.shape[1], 0
     for b in range(codes.shape[1]):
         if kind[b] < COPIED:

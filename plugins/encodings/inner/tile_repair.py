@@ -1,4 +1,4 @@
-"""Repair of tilings: factors leave levels over instances and buffers that they overflow."""
+"""Repair of tilings: move factors out of overfull fan-outs and buffers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["fit_tilings"]
 
 
 def fit_tilings(x: TileFacts, genes: Wholes2, order: Wholes, packed: Flags2) -> None:
-    """Genes (g, B) change in place; factors leave in this order (g,). `packed` (T, B): whether a tensor is compressed."""
+    """Repair genes (g, B) in place; factors leave in `order` (g,). `packed` (T, B): whether a tensor is compressed."""
     for b in range(genes.shape[1]):
         take_row(x, genes, b)
         for i in range(x.fans.shape[0]):
@@ -21,7 +21,7 @@ def fit_tilings(x: TileFacts, genes: Wholes2, order: Wholes, packed: Flags2) -> 
 
 
 def fit_fan(x: TileFacts, order: Wholes, i: Whole) -> None:
-    """The loops of a spatial level do not exceed its fan-out."""
+    """Reduce the loops of a spatial level to its fan-out."""
     used = 1.0
     for j in range(x.row.shape[0]):
         if x.row[j] == x.fans[i, 0]:
@@ -35,7 +35,7 @@ def fit_fan(x: TileFacts, order: Wholes, i: Whole) -> None:
 
 
 def fit_room(x: TileFacts, order: Wholes, i: Whole, packed: Flags2, b: Whole) -> None:
-    """The tiles in a buffer fit; loops in time leave first."""
+    """Reduce the tiles in a buffer to its room; temporal loops leave first."""
     for d in range(x.extent.shape[0]):
         x.extent[d] = 1.0
     for j in range(x.row.shape[0]):
@@ -55,7 +55,7 @@ def fit_room(x: TileFacts, order: Wholes, i: Whole, packed: Flags2, b: Whole) ->
 
 
 def tile_words(x: TileFacts, i: Whole, packed: Flags2, b: Whole) -> Real:
-    """Words that a level needs at most for its tiles of all tensors."""
+    """Upper limit of the words needed by a level for its tiles of all tensors."""
     total, width, last = 0.0, 1.0, x.terms.shape[0] - 1
     for t in range(x.words.shape[0]):
         x.words[t] = 1.0

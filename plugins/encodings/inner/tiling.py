@@ -1,4 +1,4 @@
-"""Tilings: genes (g, B), the mapping level 1..L of each prime factor. Moves of factors, and the loops that they make."""
+"""Tilings: genes (g, B), the mapping level 1..L of each prime factor. Moves of factors, and the resulting loops."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ __all__ = [
 ]  # fmt: skip
 
 SWAPPING = 0.30
-"""Up to here, of a number from 0 to 1, a move swaps the levels of two factors .."""
+"""Random numbers from 0 to this limit: swap the levels of two factors."""
 FILLING = SWAPPING + 0.12
-""".. a spatial level is filled .."""
+"""Up to this limit: fill a spatial level."""
 STAYING = FILLING + 0.13
-""".. a tensor stays where it is during the loops of a level .."""
+"""Up to this limit: make a tensor stationary during the loops of a level."""
 MOVING = 1.0 - 0.25
-""".. one factor moves; beyond, whole loops do."""
+"""Up to this limit: move one factor; beyond: move whole loops."""
 TRIES = 4
-"""Ways to fill a spatial level, of which the fullest is taken."""
+"""Number of trials for filling a spatial level; the fullest is used."""
 DRAWN = 6
-"""Numbers drawn for each move, before those of its factors: kind, factor, level, and three that each kind takes its own way."""
+"""Random numbers per move, before the numbers of factors: kind, factor, level, and three with a meaning specific to the
+kind.
+"""
 
 
 def bounds_of(x: TileFacts, genes: Wholes2, bounds: Reals3) -> None:
-    """Multiplies `bounds` (L, D, B) by the factors."""
+    """Multiply `bounds` (L, D, B) by the factors."""
     for i in range(genes.shape[0]):
         for b in range(genes.shape[1]):
             bounds[genes[i, b] - 1, x.dims[i], b] *= x.factors[i]
 
 
 def levels_of(x: TileFacts, bounds: Reals3, genes: Wholes2) -> None:
-    """The genes of `bounds` (L, D, B) that multiply up to the sizes; equal factors have ascending levels."""
+    """Genes of `bounds` (L, D, B) multiplying to the sizes, with ascending levels of equal factors."""
     for b in range(genes.shape[1]):
         for i in range(genes.shape[0]):
             genes[i, b] = 0
@@ -49,7 +51,7 @@ def levels_of(x: TileFacts, bounds: Reals3, genes: Wholes2) -> None:
 
 
 def ascending(x: TileFacts, genes: Wholes2) -> None:
-    """Equal factors of a dimension get, in place, ascending levels."""
+    """Sort the levels of equal factors of a dimension, in place."""
     for b in range(genes.shape[1]):
         for i in range(1, genes.shape[0]):
             for j in range(i, 0, -1):
@@ -61,7 +63,9 @@ def ascending(x: TileFacts, genes: Wholes2) -> None:
 
 
 def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> None:
-    """One move of each design, in place. `drawn` (DRAWN + g, B), `ways` (D + g, TRIES n) of the n that fill a level."""
+    """Apply one move per design, in place. `drawn` (DRAWN + g, B); `ways` (D + g, TRIES n) for the n moves filling a
+    level.
+    """
     fills = 0
     for b in range(genes.shape[1]):
         kind = drawn[0, b]
@@ -90,7 +94,9 @@ def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> N
 
 
 def largest(x: TileFacts, drawn: Reals2, b: Whole, level: Whole, there: Whole, dim: Whole) -> Whole:
-    """The factor with the largest key of those on a level, or if not `there` of the others, but of a dimension; -1: none."""
+    """Factor with the largest key, outside dimension `dim`: among the factors on a level if `there`, else among all
+    others; -1: none.
+    """
     found = -1
     for i in range(x.row.shape[0]):
         if (1 if x.row[i] == level else 0) != there or x.dims[i] == dim:
@@ -101,8 +107,9 @@ def largest(x: TileFacts, drawn: Reals2, b: Whole, level: Whole, there: Whole, d
 
 
 def move_loops(x: TileFacts, dim: Whole, before: Whole, target: Whole, other: Whole, kind: Real) -> None:
-    """All factors of a dimension on one level move to another one. Its loop there comes back in return (3 of 10), or that of
-    the dimension of the factor `other` (5 of 10), or none."""
+    """Move all factors of a dimension from one level to another. In return comes the dimension's loop there (3 of 10),
+    the loop of the dimension of factor `other` (5 of 10), or nothing.
+    """
     back = x.dims[other] if other >= 0 else -1
     for i in range(x.row.shape[0]):
         if x.dims[i] == dim and x.row[i] == before:
@@ -114,7 +121,7 @@ def move_loops(x: TileFacts, dim: Whole, before: Whole, target: Whole, other: Wh
 def fill_level(
     x: TileFacts, genes: Wholes2, rows: Wholes, here: Whole, limit: Real, away: Wholes, ways: Reals2
 ) -> None:
-    """Designs `rows` (n,) fill a spatial level, in place; `away` (n,), `ways` (D + g, TRIES n)."""
+    """Fill a spatial level in designs `rows` (n,), in place; `away` (n,), `ways` (D + g, TRIES n)."""
     for k in range(rows.shape[0]):
         take_row(x, genes, rows[k])
         fill(x, here, limit, away[k], ways, TRIES * k)
@@ -122,8 +129,10 @@ def fill_level(
 
 
 def fill(x: TileFacts, here: Whole, limit: Real, away: Whole, ways: Reals2, first: Whole) -> None:
-    """Factors come to a spatial level while they fit, dimension after dimension, in the order of their keys in `ways` from
-    column `first` on; before, its own go to level `away`, where that is not 0. Of TRIES ways the fullest."""
+    """Fill a spatial level with factors while they fit, dimension by dimension, in the order of the keys in `ways` from
+    column `first` on. If `away` is not 0, the level's own factors first move to level `away`. The fullest of TRIES
+    trials is used.
+    """
     best, dims = -1.0, ways.shape[0] - x.row.shape[0]
     for i in range(x.row.shape[0]):
         x.kept[i] = 0
@@ -160,7 +169,7 @@ def fill(x: TileFacts, here: Whole, limit: Real, away: Whole, ways: Reals2, firs
 
 
 def stay_some(x: TileFacts, genes: Wholes2, rows: Wholes, drawn: Reals2) -> None:
-    """In designs `rows` (n,) a tensor stays, in place; `drawn` (3, n)."""
+    """Make a tensor stationary in designs `rows` (n,), in place; `drawn` (3, n)."""
     for k in range(rows.shape[0]):
         take_row(x, genes, rows[k])
         stay(x, drawn[0, k], drawn[1, k], drawn[2, k])
@@ -168,8 +177,9 @@ def stay_some(x: TileFacts, genes: Wholes2, rows: Wholes, drawn: Reals2) -> None
 
 
 def stay(x: TileFacts, tensor: Real, place: Real, kind: Real) -> None:
-    """A random tensor stays during the loops in time of a random level: those that move it go to the next level outside, or
-    to the next one inside, where the loops that do not move it may come in return."""
+    """Make a random tensor stationary during the temporal loops of a random level: the loops moving the tensor go to
+    the next outer level, or to the next inner level, from which loops not moving the tensor may come in return.
+    """
     t, levels = whole(tensor * x.moves.shape[0]), x.temporal.shape[0]
     level = whole(place * levels)
     outwards = (kind < 0.4 and level > 0) or level == levels - 1

@@ -1,4 +1,4 @@
-"""`report.html`: a search, a network, a study, a chip or several results as one page that needs nothing but itself."""
+"""`report.html`: a search, a network, a study, a chip or several results as a self-contained page."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from .content import Page
 
 
 def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
-    """What is told of the folder of a search, a study, a network or a chip, of a design file, or of several results, which
-    are divided by the `reference`.
+    """The page for the folder of a search, a study, a network or a chip, for a design file, or for several results.
 
-    `SearchError` for folders with none of these.
+    Several results are divided by the `reference`. `SearchError` for any other folder.
     """
     from ..sides import NETWORK, TABLE, is_result
     from . import chip, one, results, study
@@ -34,7 +33,7 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
 
 
 def html(page: Page) -> str:
-    """The page as one HTML file: it loads nothing, and every text in it is escaped."""
+    """The page as an HTML file: it loads nothing, and every text is escaped."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""The page of `sparsemap design`: one chip for networks, to scale, with what each of its choices is worth."""
+"""The page of `sparsemap design`: a chip for networks, to scale, with the worth of each choice."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
-"""What a folder of `sparsemap design` has."""
+"""Result file in a folder of `sparsemap design`."""
 COSTS = {"energy_pj": "energy", "cycles": "cycles"}
-"""What executed designs are held to."""
+"""Costs compared between execution and claim."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
 
 def chip(folder: Path, registry: Registry) -> Page:
-    """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
+    """The page of a chip: floor plan, roofline with all layers, the chips tried, and the worth of each choice."""
     found = read_result(folder / CHIP)
     ratio = times(found["edp_js"] / _beside(found)[0]["edp_js"])
     told = {
@@ -90,7 +90,7 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
 
 
 def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """What the chip is held against: the given hardware with units for all layers, or without a count of units."""
+    """The comparison for the chip: the given hardware with units shared by all layers, or free per layer."""
     if other := found.get("platform"):
         beside = "" if other["allowed"] else ", which breaks a constraint"
         return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"
@@ -110,7 +110,7 @@ def _counts(found: Mapping[str, Any]) -> list[tuple[str, int, Any]]:
 
 
 def boxes_of(areas: Sequence[float], box: Box) -> list[Box]:
-    """Rectangles of these areas, which add up to that of the box: the longer side is cut where it halves them best."""
+    """Rectangles of the given areas, filling the box; the longer side is cut where it best halves the areas."""
     if len(areas) < 2:
         return [box] * len(areas)
     left, bottom, width, height = box
@@ -154,7 +154,7 @@ def _floor(found: Mapping[str, Any]) -> Chart:
 
 
 def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
-    """Level by level what the chip is, and which units it has there."""
+    """Sizes of the chip and its units, level by level."""
     parts, units = found["parts_mm2"], found["units"]
     levels, rows = levels_of(registry.build("hardware", found["hardware"]), registry), []
     widths = {level.name: bandwidth_text(level) for level in levels}
@@ -173,7 +173,7 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
 
 
 def _tried(found: Mapping[str, Any]) -> Chart:
-    """EDP over area of the chips tried, with those that no other beats in both as steps, and the chosen one."""
+    """EDP over area of the chips tried, with the Pareto front as steps, and the chosen chip."""
     rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row["edp_js"]))
     front: list[Any] = []
     for row in sorted([*rows, found], key=lambda row: (row["area_mm2"], row["edp_js"])):
@@ -210,7 +210,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 
 
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
-    """Name, how often, multiplications, and file of every design of the chip."""
+    """Layer name, number of runs, multiplications, and file of every design of the chip."""
     for name in found["folders"]:
         rows = read_result(folder / name / NETWORK).get("fused", {}).get("layers", [])
         files = Counter(row["design"] for row in rows if row["design"])
@@ -223,8 +223,11 @@ def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int,
 
 
 def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tuple[list[Chart], list[str]]:
-    """Multiplications a cycle against multiplications a word of the outermost level, a point per design, if that level has a
-    bandwidth; and the layers that move no word of it."""
+    """Multiplications per cycle against multiplications per word of the outermost level, and the layers without such
+    words.
+
+    A point per design, if the level has a bandwidth.
+    """
     marks, weights, unmoved, width, peak = [], list[float](), list[str](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:
@@ -254,7 +257,7 @@ def _unit(row: Mapping[str, Any]) -> str:
 
 
 def _worth(found: Mapping[str, Any]) -> Iterator[Section]:
-    """What the chips beside it cost, where they were judged: another value of each size, and without each unit."""
+    """Costs of the neighbouring chips, if judged: another value of each size, and without each unit."""
     rows = found.get("neighbours") or []
     sizes, units = ([(i, row) for i, row in enumerate(rows) if _size(row) is wanted] for wanted in (True, False))
 

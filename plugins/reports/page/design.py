@@ -1,5 +1,8 @@
-"""A design on its page: charts and tables of energies, accesses and cycles, roofline, one thing free; and its loop nest as
-boxes in each other."""
+"""A design on its page: charts and tables of energies, accesses and cycles, roofline, free resources, and the loop
+nest.
+
+The loop nest is drawn as nested boxes.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def cycles(outcome: DesignOutcome) -> Iterator[Chart]:
 
 
 def one_free(outcome: DesignOutcome, free: Sequence[Free]) -> PageTable:
-    """What makes the EDP less, the most telling one first."""
+    """Resources that lower the EDP if free, best first."""
     made: list[list[Cell]] = []
     better = [(x.name, x.outcome) for x in free if x.outcome.edp < outcome.edp * (1 - 1e-9)]
     for name, one in [("nothing", outcome), *sorted(better, key=lambda row: row[1].edp)]:
@@ -69,7 +72,7 @@ MARKS = (
 
 
 def section(outcome: DesignOutcome) -> Section:
-    """The loop nest, outermost memory first, and how it is read."""
+    """The loop nest, outermost memory first, with a legend."""
     design, problem = outcome.design, outcome.design.problem
     if {"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys():
         return Section("Loop nest", [Text(["The design has no loops, formats and mechanisms of which one is drawn."])])
@@ -106,7 +109,7 @@ def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) 
 
 
 def _loop_tip(design: Design, loop: Loop) -> str:
-    """What a loop does to the tile of each tensor that is inside it."""
+    """The effect of a loop on each tensor's tile inside it."""
     problem, inside = design.problem, loop.storage + 1
     parts = [f"{loop.bound:,} steps of {loop.dim}, {'at the same time' if loop.spatial else 'one after the other'}"]
     for t, tensor in enumerate(problem.tensors):

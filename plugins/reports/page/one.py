@@ -72,12 +72,12 @@ def page(path: Path, registry: Registry) -> Page:
 
 
 def _origin(path: Path, table: Mapping[str, Any]) -> str:
-    """The command, the date and the versions of a search; what a design file says of itself is its name."""
+    """The command, the date and the versions of a search; for a design file, its name."""
     return made(path, table, RESULT_FILE) if table else made(path.parent, {}, path.name, f"design file {path.name}")
 
 
 def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, Any]) -> str:
-    """What the design costs, what limits it, where most energy goes, what would help most, and how good it can get."""
+    """Cost of the design, its limit, the largest energy, the most helpful free resource, and the gap to the bound."""
     problem, seconds = outcome.design.problem, outcome.costs.get("seconds")
     time = f"{time_text(seconds)} and " if seconds else ""
     text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
@@ -99,7 +99,7 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
 
 
 def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
-    """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
+    """Headlines of a result: EDP, energy, cycles, bound, units in use, the search."""
     made, problem = totals(found, "", found.get("limit") or ""), outcome.design.problem
     if found.get("score") is not None and found["score"] != found["edp"]:
         unit = f"score, {problem.objective.unit}" if problem.objective.unit else "score"
@@ -127,7 +127,7 @@ def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
 
 
 def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = None) -> Iterator[Section]:
-    """Front, scenarios, other cost models, convergence, and reasons of rejection, of a folder of a search."""
+    """Front, scenarios, other cost models, convergence, and reasons of rejection, from the folder of a search."""
     if found.get("front") and objective:
         yield Section("Front", list(_front(found["front"], objective)), "Designs that no other one found dominates.")
     if found.get("executed"):

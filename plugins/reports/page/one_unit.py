@@ -1,4 +1,4 @@
-"""Amounts of a column of a table in the unit of the largest of them."""
+"""Amounts in a table's column, in the unit of the largest amount."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..tables import Cell, PrintedNumber
 
 AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")
 APART = 1e4
-"""Amounts of a column that differ by more have units of their own."""
+"""Ratio of amounts above which a column keeps individual units."""
 
 
 def in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:

@@ -1,4 +1,4 @@
-"""The page of results: a network by its layers, or searches, networks and cells of studies next to each other."""
+"""The page of results: a network by its layers, or searches, networks and cells of studies side by side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from . import design, fused
 from .content import Headline, Page, Section, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
-"""Bars of a chart of layers, results of which energy and time are drawn, and layers that a verdict names."""
+"""Most bars in a chart of layers, most results with energy and time charts, and most layers named in a verdict."""
 TOLD = {
     "edp": "EDP", "energy_pj": "energy", "cycles": "cycles", "gap": "over the bound",
     "share_of_energy_pj": "of energy", "share_of_cycles": "of cycles",
@@ -42,7 +42,7 @@ TOLD = {
 
 
 def network(folder: Path, registry: Registry) -> Page:
-    """What a network costs, which layers or steps of its plan decide, and the design of each folded away below."""
+    """Costs of a network, the decisive layers or steps of its plan, and the design of each, collapsed."""
     (side,), (whole,) = sides_of(folder), sides_of(folder, planned=True)
     if not side.parts:
         raise SearchError(f"{folder}: no layer has a design yet; run its command again, which goes on where it stopped")
@@ -78,12 +78,12 @@ def _bars(side: Compared, key: str) -> Chart:
 
 
 def _share(side: Compared, part: of_sides.SidePart, key: str) -> float:
-    """What all repetitions of a part have of the whole; NaN where not every part has a design."""
+    """Share of a part's repetitions in the whole; NaN unless every part has a design."""
     return getattr(part, key) / of_sides.value(side, key) if side.numbers["edp"] is not None else math.nan
 
 
 def _said(side: Compared) -> list[str]:
-    """What a network takes, where most of the time goes, and how good it can get."""
+    """Cost of a network, the layers with most of the time, and the gap to the bound."""
     found = side.numbers
     if found["edp"] is None:
         return []
@@ -121,7 +121,9 @@ def _shape(layer: Mapping[str, Any]) -> str:
 
 
 def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
-    """A closed section for each design, by its file in a plan or else its layer: loop nest, cycles, one thing free."""
+    """A collapsed section for each design (loop nest, cycles, free resources), by its file in a plan, else by its
+    layer.
+    """
     designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
     designs.pop("", None)  # operations
     for key, part in reversed(designs.items()):
@@ -146,8 +148,10 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
 
 
 def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
-    """What is best and why, numbers, ratios to the reference, or else the first, of each problem, layers, energy and time
-    of each."""
+    """The best result with reasons, numbers, ratios, layers, and energy and time of each result.
+
+    Ratios are to the reference, or else to the first result, within each problem.
+    """
     each, note = of_sides.alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
@@ -200,15 +204,18 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
 
 
 def _tile(side: Compared, label: str) -> Headline:
-    """The time of a side, and beside it energy, power and area."""
+    """The time of a side, with energy, power and area in the note."""
     rest = {key: value for key, value in side.costs.items() if key != "seconds"}
     note = ", ".join(filter(None, [format_energy(side.numbers["energy_pj"]), chip_text(rest)]))
     return Headline(label, number(side.value("seconds"), time_text), note)
 
 
 def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], str] | None:
-    """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
-    the next one differ in them, and a text above; None if no two have layers in common."""
+    """Layers of the first network with several sides: a table, charts of the decisive layers, and a text.
+
+    Decisive layers are ordered by the difference between the best and the next side. None if no two sides have layers
+    in common.
+    """
     for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:

@@ -1,4 +1,4 @@
-"""The page of a study: what varies in it next to each other, with intervals, and cells against proven bounds."""
+"""The page of a study: its variants side by side, with intervals, and cells against proven bounds."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
-"""Of a row of a study."""
+"""Required columns of a study's row."""
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 MARKS = 3000
-"""Of a chart for each hardware together; more would make a page of many megabytes."""
+"""Most marks in all charts of a kind together; more would make a page of many megabytes."""
 WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", "searcher": "searchers"}
 Row = Mapping[str, Any]
 
 
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
-    """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
+    """The page of `sparsemap run STUDY`: a section for each varied axis, then the cells."""
     rows = rows_of(folder)
     folders = [of_sides.cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
@@ -84,7 +84,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
 
 
 def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
-    """Why a network has no total, if it has none."""
+    """Reason for a network without a total, if any."""
     failed = [layer for layer in result.get("layers", ()) if layer.get("state") == "failed"]
     if not failed:
         return []
@@ -94,7 +94,7 @@ def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a study's table, with their places."""
+    """The rows of a study's table, with their positions."""
     told = read_csv(folder / TABLE) or [{}]
     return [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
 
@@ -106,8 +106,9 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _result(path: Path | None) -> dict[str, Any]:
-    """What is known of a cell: its `result.json`, or of a network its totals, by its plan if it has
-    one, with what its layers have chosen."""
+    """Data of a cell: its `result.json`, or the totals of a network (of its plan, if any) with the choices of its
+    layers.
+    """
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
@@ -117,8 +118,11 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """The cells that are networks, of the searcher that comes first, by their hardware: with all seeds in which each of them
-    has a total, of that one in which the best two are apart as on average."""
+    """Network cells of the first searcher, by hardware.
+
+    Each side has all seeds with a total on every hardware, and is represented by the seed with the most typical ratio
+    of the best two.
+    """
     found: dict[str, dict[str, dict[str, Path]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
@@ -131,7 +135,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
 
 
 def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
-    """A side for each chip, given the folders of one network on it by seed."""
+    """A side for each chip, from the folders of a network by seed."""
     every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
     known = [one for one in every if any(side.costs for side in one.values())]
     seeds = [
@@ -169,15 +173,14 @@ def _means(found: Comparison) -> PageTable:
 
 
 def _ratios(found: Comparison) -> list[Chart]:
-    """A chart for each hardware, or one if these are compared."""
+    """A chart for each hardware, or a single chart for a comparison of hardware."""
     pairs = ((cell, variant) for cell in found.cells for variant in found.others)
     every = [{**c.names, found.by: v, "ratio": found.ratio(c, v), "broken_bound": c.broken} for c, v in pairs]
     return _strips(every, "ratio", found.by, f"{NAMED[found.cost]} over {found.reference}")
 
 
 def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
-    """For each hardware a chart with a mark for each workload, variant and seed, or for the median seed where there are
-    too many of them."""
+    """For each hardware, a chart with a mark per workload, variant and seed; above `MARKS`, only the median seed."""
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
@@ -221,7 +224,7 @@ def ratios_chart(found: Comparison) -> Chart:
 
 
 def _gaps(rows: Sequence[Row]) -> PageTable:
-    """By hardware and searcher, in the order of the rows."""
+    """Gaps by hardware and searcher, in the order of the rows."""
     chips, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
     chips += ["all"] if len(chips) > 1 else []
     groups = {(chip, name): list[float]() for chip in chips for name in searchers}
@@ -248,6 +251,6 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
 
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
-    """Rows that differ in nothing but the seed."""
+    """Groups of rows equal except for the seed."""
     names = ("workload", "hardware", "searcher", *AXES)
     return grouped(rows, lambda row: tuple(row.get(key) for key in names)).values()

@@ -1,1 +1,1 @@
-"""Classical search methods to compare with. Those that need another package import it when their search starts."""
+"""Classical search methods for comparison. Searchers needing another package import the package when the search starts."""

@@ -1,6 +1,7 @@
-"""A design as the state of a game: actions edit one gene, the reward is what the edit gained. Arrays only, no packages.
+"""A design as the state of a game: actions edit one gene, the reward is the gain of the edit. Arrays only, no packages.
 
-Genes of few values are set to any of them; genes of many move by steps of 1, 8, 64, .. up or down, around their ends.
+Genes of few values are set to any value; genes of many values move by steps of 1, 8, 64, .. up or down, wrapping
+around.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from sparsemap import Space
 from sparsemap.pieces.contracts import Array, Genomes, PerDesign, Scores, shifted
 
 SETTABLE = 24
-"""Genes of up to this many values are set directly."""
+"""Largest number of values of a directly settable gene."""
 DECADES = 5.0
-"""Merits end at this many orders of magnitude; an invalid design has the lowest."""
+"""Limit of merits in orders of magnitude; an invalid design has the lowest merit."""
 INVALID = 100.0
-"""The loss of an invalid design: 10^100, worse than any valid one."""
+"""Loss of an invalid design: 10^100, worse than any valid design."""
 
 
 def losses(scores: Scores) -> PerDesign:
@@ -30,15 +31,15 @@ def losses(scores: Scores) -> PerDesign:
 
 @attrs.define(eq=False, slots=False)
 class Edits:
-    """Actions, observations and merits on one space, for n designs at a time."""
+    """Actions, observations and merits in one space, for n designs at a time."""
 
     space: Space
     reference: float | None = None
-    """The score of merit 0; None: that of the first valid design that is seen."""
+    """Score with merit 0; None: the score of the first valid design."""
 
     @cached_property
     def table(self) -> tuple[Array, Array, Array]:
-        """Per action: gene, amount, and whether the amount is a step rather than a value counted from the lowest."""
+        """Per action: gene, amount, and whether the amount is a step instead of a value counted from the lowest."""
         rows: list[tuple[int, int, bool]] = []
         for gene, span in enumerate((self.space.high - self.space.low + 1).tolist()):
             if 1 < span <= SETTABLE:
@@ -58,7 +59,7 @@ class Edits:
         return max(len(self.table[0]), 1)
 
     def apply(self, genomes: Genomes, actions: Array) -> Genomes:
-        """(n, G) edited by one action each, (n,)."""
+        """(n, G) genomes, each edited by one action (n,)."""
         edited = genomes.copy()
         if not len(self.table[0]):
             return edited

@@ -1,16 +1,16 @@
 """Exhaustive search: every distinct design once, for small spaces and for judging other searchers.
 
-Why no optimum is missed. `Segment.canonical` promises, for each segment, that (1) canonical genes give the same design
-as the genes they stand for; (2) they are their own canonical genes; (3) their first genes stay canonical when the later
-ones are set to their highest values; and what is canonical depends on columns of earlier segments only.
+No optimum is missed. `Segment.canonical` promises, for each segment, that (1) canonical genes give the same design as
+the original genes; (2) canonical genes are their own canonical genes; (3) their first genes stay canonical when the
+later genes are set to their highest values. Canonical genes depend on columns of earlier segments only.
 
-* Every design is met: rewrite the genes of any genome segment by segment, in the order of `space.canonical_order`.
-  By (1) the design stays the same, by (2) the result is a genome that rewriting does not change: a canonical one.
-* No canonical genome is dropped: its first genes, with the others at their highest values, are by (3) not rewritten,
-  and only beginnings that are rewritten are dropped. A later segment reads columns of earlier, complete ones only.
+* Every design is met: rewrite the genes of any genome segment by segment, in the order of `space.canonical_order`. By
+  (1) the design stays the same, by (2) further rewriting does not change the resulting genome: it is canonical.
+* No canonical genome is dropped: by (3), its first genes, with the others at their highest values, are not rewritten,
+  and only rewritten prefixes are dropped. A later segment reads columns of earlier, complete segments only.
 
-What the built-in encodings count as one design: equal prime factors of a dimension that swap levels (the bounds are the
-same); orders that differ in loops with bound one (no such loop runs); formats in slots further out than a tensor has
+The built-in encodings count as one design: equal prime factors of a dimension swapping levels (the bounds are the
+same); orders differing only in loops with bound one (no such loop runs); different formats in slots beyond a tensor's
 ranks (no rank uses them); mechanisms at the compute unit with the same action (nothing else counts there).
 """
 
@@ -31,22 +31,22 @@ from sparsemap.problem.designs import Designs
 
 @attrs.define(eq=False, slots=False)
 class Enumeration:
-    """Every distinct design of a space once: the tree of beginnings of canonical genomes, depth first, in blocks.
+    """Every distinct design of a space once: the tree of prefixes of canonical genomes, depth first, in blocks.
 
-    Genes are set one after another, segment by segment in `space.canonical_order`; genes not yet set hold their highest
-    values. A beginning is dropped when `space.canonical` would rewrite one of its genes. `block` bounds the rows held
-    per gene.
+    Genes are set one after another, segment by segment in `space.canonical_order`; unset genes hold their highest
+    values. A prefix is dropped if `space.canonical` would rewrite one of its genes. `block` bounds the rows held per
+    gene.
     """
 
     space: Space
     block: int = 4096
     keep: Callable[[Designs], Array] | None = None
-    """(B,) bool, designs to keep, asked as soon as the columns that it `reads` are set; None: all."""
+    """(B,) bool: whether to keep designs, called as soon as the columns in `reads` are set; None: keep all."""
     reads: tuple[str, ...] = ()
 
     @cached_property
     def plan(self) -> list[tuple[int, str, Array]]:
-        """Per gene, in the order in which they are set: its position, its segment, the segment's genes set by then."""
+        """Per gene, in order of setting: position, segment, and the segment's genes set by then."""
         rows = []
         for name in self.space.canonical_order:
             part = self.space.slices[name]
@@ -55,7 +55,7 @@ class Enumeration:
 
     @cached_property
     def known(self) -> int:
-        """How many genes are set when the columns are that `keep` reads."""
+        """Number of genes set once the columns in `reads` are complete."""
         names = {name for name, segment in self.space.segments.items() if {*segment.provides} & {*self.reads}}
         return max((depth + 1 for depth, (_, name, _) in enumerate(self.plan) if name in names), default=0)
 
@@ -64,7 +64,9 @@ class Enumeration:
         yield from self._below(self.space.high[None, :].copy(), 0)
 
     def count(self, rng: np.random.Generator, probes: int = 256) -> float:
-        """About how many there are, by Knuth's estimate: the product of the branches along random ways down."""
+        """Estimated number of canonical genomes, by Knuth's method: the product of the branches along random paths
+        down.
+        """
         rows = np.repeat(self.space.high[None, :], probes, axis=0)
         weights = np.ones(probes)
         for depth in range(len(self.plan)):
@@ -82,12 +84,12 @@ class Enumeration:
         return float(weights.sum() / probes)
 
     def step(self, depth: int) -> int:
-        """How many rows grow at a time, so that a block holds what they grow to."""
+        """Number of rows extended at a time, so that a block holds all results."""
         gene = self.plan[depth][0]
         return max(self.block // int(self.space.high[gene] - self.space.low[gene] + 1), 1)
 
     def grow(self, rows: Genomes, depth: int) -> tuple[Genomes, Rows]:
-        """The beginnings that are one gene longer, ascending, and the index of the row that each continues."""
+        """Prefixes longer by one gene, ascending, and the index of each one's parent row."""
         gene, name, known = self.plan[depth]
         low, span = int(self.space.low[gene]), int(self.space.high[gene] - self.space.low[gene] + 1)
         parents = np.repeat(np.arange(len(rows)), span)
@@ -116,12 +118,12 @@ class Enumeration:
 
 @attrs.frozen(kw_only=True)
 class Exhaustive(Searcher):
-    """Ends when every design was proposed; the budget must be at least their number."""
+    """Ends after proposing every design; the budget must cover all designs."""
 
     type_name: ClassVar[str] = "exhaustive"
 
     limit: float = attrs.field(default=5e7, validator=attrs.validators.gt(0))
-    """Distinct designs, estimated, above which the search refuses to start."""
+    """Largest estimated number of distinct designs; above, the search refuses to start."""
     batch: int = attrs.field(default=4096, validator=attrs.validators.ge(1))
     """Designs evaluated at a time."""
 

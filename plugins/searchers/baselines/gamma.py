@@ -1,5 +1,6 @@
-"""GAMMA's genetic algorithm (Kao and Krishna, ICCAD 2020) with the rates of its Timeloop version, which the map-space
-study compares (Kao et al., IISWC 2022). The tiles and fan-outs of every design that it proposes are legal."""
+"""GAMMA's genetic algorithm (Kao and Krishna, ICCAD 2020) with the rates of its Timeloop version, as compared in the
+map-space study (Kao et al., IISWC 2022). The tiles and fan-outs of all proposed designs are legal.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +20,32 @@ _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 @attrs.frozen(kw_only=True)
 class GammaSearch(Searcher):
-    """Elites survive; the others are children of the better part of the population, crossed and then mutated."""
+    """Elites survive; all others are children of the better part of the population, crossed and then mutated."""
 
     type_name: ClassVar[str] = "gamma"
     takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=100, validator=attrs.validators.ge(4))
-    """Designs per generation. A budget of fewer than ten generations makes it smaller."""
+    """Designs per generation; reduced for budgets of fewer than ten generations."""
     parents: float = attrs.field(default=0.5, validator=_share)
-    """Share of the population that may have children; at least the front of several objectives."""
+    """Share of the population allowed to have children; at least the front of several objectives."""
     elites: float = attrs.field(default=0.05, validator=_share)
-    """Share of the population that survives unchanged, at least one and the front; elites are not evaluated again."""
+    """Share of the population surviving unchanged, at least one design and the front; elites are not evaluated again.
+    """
     inject: float = attrs.field(default=0.1, validator=_share)
-    """Share of the children that are fresh random designs; at least one, unless it is 0."""
+    """Share of new random designs among the children; at least one design, unless 0."""
     crossover_rate: float = attrs.field(default=0.5, validator=_share)
-    """Probability that two parents swap an item; 1 in the first generation, unless it is 0."""
+    """Probability of two parents swapping an item; 1 in the first generation, unless 0."""
     mutate_tile: float = attrs.field(default=1.0, validator=_share)
-    """Probability that all factors of one dimension go to random levels."""
+    """Probability of moving all factors of one dimension to random levels."""
     mutate_order: float = attrs.field(default=0.1, validator=_share)
-    """Probability that two loops of one level swap places."""
+    """Probability of swapping two loops of one level."""
     mutate_parallelism: float = attrs.field(default=0.1, validator=_share)
-    """Probability that a dimension starts or stops to run in parallel at a level."""
+    """Probability of starting or stopping to run a dimension in parallel at a level."""
     mutate_level: float = attrs.field(default=0.5, validator=_share)
-    """Probability that two levels swap their tiles."""
+    """Probability of two levels swapping their tiles."""
     mutate_rest: float = attrs.field(default=0.5, validator=_share)
-    """Probability that one of the genes other than mapping changes."""
+    """Probability of changing a gene outside the mapping."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         operators = Operators(space, rng)
@@ -80,8 +82,9 @@ class GammaSearch(Searcher):
 
 
 def ranking(scored: Scored) -> tuple[Array, int]:
-    """Rows with the best first, and how many are on the front: those on it come first, then by one objective after the
-    other. With one objective there is no front to keep, only the best."""
+    """Rows sorted best first, and the size of the front. Designs on the front come first, then by one objective after
+    the other. With one objective, the front is the single best design.
+    """
     if scored.values is None:
         return np.argsort(scored.scores, kind="stable"), 1
     front = non_dominated(scored.values)

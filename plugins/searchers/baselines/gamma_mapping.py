@@ -1,9 +1,9 @@
-"""Mappings as GAMMA's operators see them (Kao and Krishna, ICCAD 2020), many at a time.
+"""Mappings in the form of GAMMA's operators (Kao and Krishna, ICCAD 2020), many at a time.
 
-A mapping has a tile table (the storage level of every prime factor), the dimensions that run in parallel at every level
-with a fan-out, and a loop order per storage level. The factors of a parallel dimension at a level are its spatial loops,
-those of the others temporal ones. This is the one place among the searchers that reads levels, sizes and tensors of the
-problem: GAMMA is defined on them, and has a legality check of its own.
+A mapping has a tile table (the storage level of every prime factor), the parallel dimensions of every level with a
+fan-out, and a loop order per storage level. At a level, the factors of a parallel dimension are spatial loops, the
+factors of other dimensions temporal loops. Only this module among the searchers reads levels, sizes and tensors of the
+problem: GAMMA is defined on these, with its own legality check.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from sparsemap.problem.designs import Designs
 from ..operators.common import another
 
 REDRAWS = 1000
-"""Times that the tile table of a mapping too large for its buffers is changed before all of it goes outermost."""
+"""Changes of the tile table of a mapping too large for its buffers, before everything moves outermost."""
 AHEAD = 512
-"""Tile tables that are made and checked at a time, so that the last mappings that do not fit take few steps."""
+"""Tile tables made and checked at a time, so that the last unfitting mappings take few steps."""
 WINDOW, BATCH = 0.05, 0.1
-"""Chance that mutate-tile draws a dimension of the window, or of the batch; the others share the rest evenly."""
+"""Probability of mutate-tile drawing a dimension of the window, or of the batch; the others share the rest evenly."""
 
 
 @attrs.define(eq=False)
 class Mappings:
-    """n mappings; S storage levels, D dimensions, F prime factors, R genes other than mapping."""
+    """n mappings; S storage levels, D dimensions, F prime factors, R genes outside the mapping."""
 
     level: Array
-    """(n, F) int64, storage level of each prime factor, 0 is the outermost."""
+    """(n, F) int64, storage level of each prime factor; 0 is the outermost."""
     parallel: Array
-    """(n, S, D) bool, which dimensions are spatial at a level."""
+    """(n, S, D) bool, whether a dimension is spatial at a level."""
     order: Array
-    """(n, S, D) int64, loop order, the outermost first."""
+    """(n, S, D) int64, loop order, outermost first."""
     rest: Array
-    """(n, R) int64, genes that GAMMA does not have: formats, skip/gate."""
+    """(n, R) int64, genes unknown to GAMMA: formats, skip/gate."""
 
     def __len__(self) -> int:
         return len(self.level)
@@ -49,7 +49,7 @@ class Mappings:
         return self.level, self.parallel, self.order, self.rest
 
     def take(self, rows: Rows | slice) -> Mappings:
-        """A copy of some of them."""
+        """A copy of some mappings."""
         return Mappings(*(np.array(part[rows]) for part in self.parts))
 
     def put(self, rows: Rows, others: Mappings) -> None:
@@ -62,7 +62,7 @@ class Mappings:
 
 
 class Operators:
-    """GAMMA's operators for one space. Those that mutate change the mappings that they are given."""
+    """GAMMA's operators for one space. Mutations change their arguments in place."""
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         self.space, self.rng = space, rng
@@ -73,7 +73,7 @@ class Operators:
         self.rest = np.flatnonzero((space.high > space.low) & ~mapping)
         stems = [space.names[gene].rpartition(".")[0] for gene in self.rest]
         self.group = np.array([stems.index(stem) for stem in stems], dtype=np.int64)
-        """(R,) which of the other genes belong together: the formats of a tensor, or skip/gate."""
+        """(R,) group of each other gene: the formats of a tensor, or skip/gate."""
         self.groups = np.unique(self.group)
         problem = space.problem
         known = bool(self.orders or self.tiling)
@@ -89,7 +89,9 @@ class Operators:
         self.weights, self.main, self.candidates = self._dimensions()
 
     def _dimensions(self) -> tuple[Array, Array, Array]:
-        """Chance of each dimension in mutate-tile; those that crossover swaps; those that may run in parallel."""
+        """Probability of each dimension in mutate-tile; dimensions swapped by crossover; dimensions allowed to run in
+        parallel.
+        """
         if not self.D:
             return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         problem = self.space.problem
@@ -113,7 +115,7 @@ class Operators:
     # ------------------------------------------------------------------------------------------- genomes and mappings
 
     def genomes(self, mappings: Mappings) -> Genomes:
-        """(n, G) int64."""
+        """Genomes (n, G) int64 of mappings."""
         count, space = len(mappings), self.space
         genomes = np.repeat(space.low[None, :], count, axis=0)
         genomes[:, self.rest] = mappings.rest
@@ -135,7 +137,7 @@ class Operators:
         return genomes
 
     def mappings(self, genomes: Genomes) -> Mappings:
-        """What genomes (n, G) mean; where a dimension has temporal and spatial loops at one level, it is parallel."""
+        """Mappings of genomes (n, G); a dimension with temporal and spatial loops at one level counts as parallel."""
         count = len(genomes)
         level = np.zeros((count, len(self.dims)), dtype=np.int64)
         parallel = np.zeros((count, self.S, self.D), dtype=bool)
@@ -151,7 +153,7 @@ class Operators:
         return Mappings(level, parallel, order, genomes[:, self.rest].copy())
 
     def _levels(self, product: Array) -> Array:
-        """(n, F) storage levels of the factors of bounds (S, D, n); what they lack of a size is outermost."""
+        """(n, F) storage levels of the factors of bounds (S, D, n); factors missing in the bounds are outermost."""
         level = np.full((product.shape[-1], len(self.dims)), self.S - 1, dtype=np.int64)
         for d, prime in dict.fromkeys(zip(self.dims.tolist(), self.primes.tolist(), strict=True)):
             mine = np.flatnonzero((self.dims == d) & (self.primes == prime))
@@ -169,7 +171,7 @@ class Operators:
         return product
 
     def heard(self, proposed: Mappings, genomes: Genomes, scored: Scored) -> Mappings:
-        """The mappings of the designs that came back: as proposed, but for migrants."""
+        """Mappings of the designs returned: as proposed, except for migrants."""
         mine = proposed.take(slice(len(scored)))
         other = np.flatnonzero((genomes[: len(scored)] != scored.genomes).any(axis=1))
         if other.size:
@@ -179,7 +181,9 @@ class Operators:
     # ----------------------------------------------------------------------------------------------------- individuals
 
     def outermost(self, count: int) -> Mappings:
-        """The same individual many times: all factors outermost, orders as given, the output's own dimensions parallel."""
+        """`count` copies of one individual: all factors outermost, orders of the workload, the output's own dimensions
+        parallel.
+        """
         m = self.random(count)
         m.level[:], m.parallel[:] = 0, False
         m.order[:] = np.arange(self.D)
@@ -190,7 +194,9 @@ class Operators:
         return m
 
     def random(self, count: int) -> Mappings:
-        """Uniform levels of the factors, orders and sets of parallel dimensions; not made to fit."""
+        """Random mappings: uniform levels of the factors, orders and sets of parallel dimensions; not necessarily
+        fitting.
+        """
         rng = self.rng
         level = rng.integers(0, max(self.S, 1), size=(count, len(self.dims)))
         order = rng.random((count, self.S, self.D)).argsort(axis=2)
@@ -209,8 +215,9 @@ class Operators:
     # ------------------------------------------------------------------------------------------------------- operators
 
     def crossover(self, first: Mappings, second: Mappings, chance: float) -> Mappings:
-        """Both children of n pairs, (2n): with this chance they have one item swapped, drawn from the tiles of one
-        dimension over all levels, all orders, all parallel dimensions, and, where GAMMA has bypass, the other genes."""
+        """Both children of n pairs, (2n). With probability `chance` one item is swapped: the tiles of one dimension
+        over all levels, all orders, all parallel dimensions, or, in place of GAMMA's bypass, the other genes.
+        """
         count, rng = len(first), self.rng
         item = np.where(rng.random(count) < chance, rng.integers(0, 4, size=count), -1)
         dim = rng.choice(self.main, count) if len(self.main) else np.zeros(count, dtype=np.int64)
@@ -221,7 +228,7 @@ class Operators:
         return Mappings.join([one, Mappings(*(np.where(swap, a, b) for a, b, swap in pairs))])
 
     def mutate_order(self, m: Mappings, chance: float) -> None:
-        """Two loops of one level swap places."""
+        """Swap two loops of one level."""
         if not self.orders or self.D < 2:
             return
         rows = self._some(m, chance)
@@ -232,7 +239,7 @@ class Operators:
         m.order[rows, storage, both] = m.order[rows, storage, both[::-1]]
 
     def mutate_parallelism(self, m: Mappings, chance: float) -> None:
-        """At a level with a fan-out one dimension stops being parallel, or, as often, one becomes so."""
+        """At a level with a fan-out, make one dimension parallel or, equally often, no longer parallel."""
         if not self.tiling or not self.fanout or not len(self.candidates):
             return
         rows = self._some(m, chance)
@@ -245,7 +252,7 @@ class Operators:
         m.parallel[rows[some], storage[some], self.candidates[which[some]]] = ~drops[some]
 
     def mutate_level(self, m: Mappings, chance: float) -> None:
-        """Two levels swap their whole tile tables."""
+        """Swap the whole tile tables of two levels."""
         if not self.tiling or self.S < 2:
             return
         rows = self._some(m, chance)
@@ -255,14 +262,14 @@ class Operators:
         m.level[rows] = np.where(level == one, two, np.where(level == two, one, level))
 
     def mutate_tile(self, m: Mappings, chance: float) -> None:
-        """Every prime factor of one dimension goes to a random level."""
+        """Move every prime factor of one dimension to a random level."""
         if not self.tiling:
             return
         rows = self._some(m, chance)
         m.level[rows] = self._retiled(m.level[rows], 1)[0]
 
     def _retiled(self, level: Array, times: int) -> Array:
-        """(times, n, F) the tile tables (n, F) after one mutation, after two, and so on."""
+        """(times, n, F) tile tables (n, F) after one mutation, after two, and so on."""
         dim = self.rng.choice(self.D, (times, len(level), 1), p=self.weights)
         found = self.rng.integers(0, self.S, size=(times, *level.shape))
         for mutation, fresh in zip(dim, found, strict=True):
@@ -270,7 +277,7 @@ class Operators:
         return found
 
     def mutate_rest(self, m: Mappings, chance: float) -> None:
-        """One of the genes that GAMMA does not have gets another value."""
+        """Give one gene unknown to GAMMA another value."""
         if not len(self.rest):
             return
         rows = self._some(m, chance)
@@ -284,7 +291,7 @@ class Operators:
     # -------------------------------------------------------------------------------------------------------- legality
 
     def overflows(self, level: Array) -> PerDesign:
-        """(n,) bool, whether the tiles of dense tensors, halos included, exceed a buffer."""
+        """(n,) bool: whether the tiles of dense tensors, including halos, exceed a buffer."""
         problem = self.space.problem
         extents = np.ones((len(level), self.D)).T
         product = self._products(level)
@@ -301,8 +308,9 @@ class Operators:
         return over
 
     def fit(self, m: Mappings) -> None:
-        """GAMMA's repair: mutate-tile again while a tile exceeds its buffer; then one parallel dimension after the other
-        moves its whole factor outermost while a level has more than its fan-out."""
+        """GAMMA's repair: repeat mutate-tile while a tile exceeds its buffer; then, while a level exceeds its fan-out,
+        move the whole factors of one parallel dimension after the other outermost.
+        """
         if not self.tiling:
             return
         rows, left = np.flatnonzero(self.overflows(m.level)), REDRAWS
@@ -327,8 +335,9 @@ class Operators:
                 product[over, dim[over]] = 1.0
 
     def legal(self, m: Mappings) -> Genomes:
-        """Mappings made to fit, as genomes (n, G). Of the genes that GAMMA does not have, the segments of the space change
-        what they know to be invalid; what is invalid all the same is proposed as it is."""
+        """Fitting mappings as genomes (n, G). The space's segments repair the genes unknown to GAMMA; designs still
+        invalid are proposed as they are.
+        """
         self.fit(m)
         genomes = self.genomes(m)
         m.rest[:] = self.space.repair(genomes, self.rng)[:, self.rest]
@@ -337,7 +346,7 @@ class Operators:
 
 
 def _provider(space: Space, column: str) -> str:
-    """The segment with genes that provides a column; "" if none does."""
+    """The segment with genes providing a column; "" for none."""
     for name, segment in space.segments.items():
         part = space.slices[name]
         if column in segment.provides and (space.high[part] > space.low[part]).any():

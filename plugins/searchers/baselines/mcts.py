@@ -1,4 +1,4 @@
-"""Monte Carlo tree search (baseline of Section III-C): UCT over the genes, one per level of the tree.
+"""Monte Carlo tree search (baseline of Section III-C): UCT over the genes, one gene per level of the tree.
 
 Kocsis and Szepesvari, 2006, with progressive widening for genes of many values (Coulom, 2007) and virtual losses for
 batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes below its leaf at random.
@@ -23,20 +23,20 @@ _positive: Any = attrs.validators.gt(0)
 
 @attrs.define(eq=False)
 class SearchNode:
-    """A beginning of a genome."""
+    """A prefix of a genome."""
 
     tries: int = 0
-    """Rollouts through it, those still out included: an unfinished one counts as invalid (virtual loss)."""
+    """Rollouts through the node, including unfinished rollouts, which count as invalid (virtual loss)."""
     valid: int = 0
     total: float = 0.0
-    """Sum of the losses of the valid ones."""
+    """Sum of the losses of the valid rollouts."""
     visits: int = 0
-    """Rollouts that went on from here by one of the children."""
+    """Rollouts continued from here through a child."""
     children: dict[int, SearchNode] = attrs.field(factory=dict)
-    """By the values of the next gene that were tried, counted from its lowest."""
+    """Children by tried value of the next gene, counted from the gene's lowest value."""
 
     def best(self, exploration: float, low: float, scale: float) -> int:
-        """The value of the largest upper confidence bound; a valid rollout counts 0.5 to 1, an invalid one 0."""
+        """Value with the largest upper confidence bound; a valid rollout counts 0.5 to 1, an invalid rollout 0."""
         spread = exploration * math.sqrt(math.log(self.visits + 1))
 
         def bound(value: int) -> float:
@@ -57,9 +57,9 @@ class TreeSearch(Searcher):
     type_name: ClassVar[str] = "mcts"
 
     batch: int = attrs.field(default=128, validator=attrs.validators.ge(1))
-    """Rollouts between two updates of the tree; more are faster and choose with older knowledge."""
+    """Rollouts between two updates of the tree; more rollouts are faster but use older knowledge."""
     exploration: float = attrs.field(default=0.1, validator=_positive)
-    """Weight of the exploration term; rewards lie in 0..1, and most are 0 where few designs are valid."""
+    """Weight of the exploration term; rewards lie in 0..1, and most are 0 if few designs are valid."""
     widening: float = attrs.field(default=1.0, validator=_positive)
     """A node with n visits tries up to widening * sqrt(n) + 1 values of its gene."""
 
@@ -83,7 +83,7 @@ class TreeSearch(Searcher):
     def _descend(
         self, node: SearchNode, values: Array, spans: list[int], best: float, scale: float, rng: np.random.Generator
     ) -> list[SearchNode]:
-        """Sets the first values of a random genome, and returns the nodes below the root passed; counts them as tried."""
+        """Set the first values of a random genome, and return the passed nodes below the root, counted as tried."""
         path = []
         for gene, span in enumerate(spans):
             tried = node.children
@@ -100,7 +100,7 @@ class TreeSearch(Searcher):
 
 
 def _untried(values: Collection[int], span: int, rng: np.random.Generator) -> int:
-    """A value of 0..span - 1 that is not among `values`."""
+    """A value of 0..span - 1 not in `values`."""
     if 2 * len(values) < span:
         while (value := int(rng.integers(span))) in values:
             pass

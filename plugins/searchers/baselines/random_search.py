@@ -1,9 +1,10 @@
-"""Random search, what any other method has to beat, and one that never evaluates a design twice (`random-pruned`).
+"""Random search, the minimum for any other method to beat, and a variant never evaluating a design twice
+(`random-pruned`).
 
-The latter prunes as Timeloop's mapper does by default: permutations of loops with bound one, and all permutations of
-the innermost level. The first is done by `space.canonical`, with all else that makes two genomes one design. The second
-holds for dense tensors only: of a compressed one, the innermost loops decide which rank is innermost, and so the
-metadata. Like that mapper it can draw bounds instead of prime factors, and end when it finds nothing.
+The variant prunes as Timeloop's mapper does by default: permutations of loops with bound one, and all permutations of
+the innermost level. `space.canonical` does the first, along with all other equivalences of genomes. The second holds
+for dense tensors only: for a compressed tensor, the innermost loops determine the innermost rank, and so the metadata.
+Like the mapper, the variant can draw bounds instead of prime factors, and end when nothing is found.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from ..genes import Seen
 from .exhaustive import Enumeration
 
 FRUITLESS = 100
-"""Batches in a row without a new design after which even a large space is taken to be exhausted."""
+"""Consecutive batches without a new design after which even a large space counts as exhausted."""
 
 TRIALS = 64
-"""Genomes in which genes are swapped to see whether that changes a design."""
+"""Number of genomes for testing whether swapping genes changes a design."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +36,7 @@ class RandomSearch(Searcher):
     type_name: ClassVar[str] = "random"
 
     batch: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
-    """Designs proposed at a time; it changes the speed, not the result."""
+    """Designs proposed at a time; affects the speed, not the result."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         while True:
@@ -44,25 +45,30 @@ class RandomSearch(Searcher):
 
 @attrs.frozen(kw_only=True)
 class RandomPruned(Searcher):
-    """Distinct designs in random order; when draws hardly find new ones, the rest is listed, and the search ends."""
+    """Distinct designs in random order; when draws hardly find new designs, the remaining designs are listed, and the
+    search ends.
+    """
 
     type_name: ClassVar[str] = "random-pruned"
 
     batch: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
     """Genomes drawn at a time."""
     rare: float = attrs.field(default=0.05, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Share of new designs in a batch below which the rest is listed, if the space is small enough."""
+    """Share of new designs in a batch below which the remaining designs are listed, if the space is small enough."""
     limit: float = attrs.field(default=1e6, validator=attrs.validators.gt(0))
-    """Distinct designs up to which a space is small enough."""
+    """Largest number of distinct designs of a small enough space."""
     draw: Literal["primes", "factorizations"] = "primes"
     """`primes`: the level of every prime factor is uniform. `factorizations`, as in Timeloop: the bounds of a dimension
-    are, among all that multiply up to its size; even splits are then rarer."""
+    are uniform among all factorizations of the size; even splits are then rarer.
+    """
     prune_innermost: Literal["auto", "always", "never"] = "auto"
-    """Whether the innermost level keeps the first of its loop orders; `auto`: where no design compresses a tensor."""
+    """Whether the innermost level keeps the first of its loop orders; `auto`: if no design compresses a tensor."""
     victory: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Ends after so many valid designs in a row of which none is better than the best before; 0: never."""
+    """Number of consecutive valid designs without improvement after which the search ends; 0: unlimited."""
     timeout: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    """Ends after so many invalid designs in a row; 0: never. Both are looked at after every batch."""
+    """Number of consecutive invalid designs after which the search ends; 0: unlimited. Both limits are checked after
+    every batch.
+    """
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         seen, patience = Seen(limit=math.inf), Patience(self.victory, self.timeout)
@@ -98,14 +104,14 @@ class RandomPruned(Searcher):
 
 
 class Patience:
-    """Counts designs in a row that bring nothing."""
+    """Counts consecutive designs without improvement."""
 
     def __init__(self, victory: int, timeout: int) -> None:
         self.victory, self.timeout = victory, timeout
         self._best, self._worse, self._invalid = math.inf, 0, 0
 
     def ends(self, scores: Array) -> bool:
-        """Whether a search whose next designs have these scores should end."""
+        """Whether the search should end after designs with these scores."""
         if not (self.victory or self.timeout):
             return False
         for score in scores.tolist():
@@ -120,7 +126,7 @@ class Patience:
 
 
 def interchangeable(space: Space) -> list[slice]:
-    """Runs of genes, two or more, that may swap their values without changing any design, such as equal prime factors."""
+    """Runs of two or more genes with exchangeable values, such as equal prime factors."""
     trials = space.sample(TRIALS, np.random.default_rng(0))
     runs, start = [], 0
     for gene in range(1, len(space) + 1):
@@ -136,13 +142,13 @@ def interchangeable(space: Space) -> list[slice]:
 
 
 def multisets(low: int, high: int, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """(n, k): k values from `low` to `high` per row, ascending, all multisets with the same probability."""
+    """(n, k): k values from `low` to `high` per row, ascending, with all multisets equally likely."""
     rows, count = shape
     places = rng.random((rows, high - low + count)).argsort(axis=1)[:, :count]  # stars and bars
     return np.sort(places, axis=1) - np.arange(count) + low
 
 
 def innermost_orders(space: Space) -> list[int]:
-    """The genes of the loop orders of the innermost storage level, `order.L3_T` and `order.L3_S`."""
+    """Genes of the loop orders of the innermost storage level, `order.L3_T` and `order.L3_S`."""
     levels = [(gene, name.partition("_")[0]) for gene, name in enumerate(space.names) if name.startswith("order.")]
     return [gene for gene, level in levels if level == levels[-1][1]]

@@ -1,8 +1,9 @@
 """PPO and DQN (baselines of Section III-C), as implemented in stable-baselines3.
 
 Both play the game of `edits`: many designs at a time, one gene of each edited per step. A step costs an evaluation, so
-20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring it at the end would cost
-forty times the steps and give a reward only once per episode. Paper and map-space study give only the names of the methods.
+20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring the end result would cost
+forty times the steps and give a reward only once per episode. Paper and map-space study give only the names of the
+methods.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from .edits import Edits
 
 _count = attrs.validators.ge(1)
 Score = Callable[[Genomes], Scores]
-"""Genomes (n, G) to scores (n,)."""
+"""Function from genomes (n, G) to scores (n,)."""
 
 
 class Stopped(BaseException):
-    """Raised inside the loop when the search is over; nothing but `bridge` should catch it."""
+    """Raised inside the loop when the search is over; only `bridge` should catch this exception."""
 
 
 def bridge(run: Callable[[Score], None]) -> Proposals:
-    """Lets code that owns its own loop propose designs: `run(score)` calls `score` whenever it wants designs scored.
+    """Proposals of code with its own loop: `run(score)` calls `score` to have designs scored.
 
-    It may never return. The loop runs in a thread and takes turns with the driver: only one of the two ever runs, so
-    that a search stays a straight line, and its result does not depend on timing.
+    `run` may never return. The loop runs in a thread and alternates with the driver: only one of the two ever runs, so
+    a search stays sequential, and the result does not depend on timing.
     """
     questions: SimpleQueue[Array | BaseException | None] = SimpleQueue()
     answers: SimpleQueue[Array | None] = SimpleQueue()
@@ -73,12 +74,12 @@ def bridge(run: Callable[[Score], None]) -> Proposals:
 
 @attrs.frozen(kw_only=True)
 class Learner(Searcher):
-    """What the two share: the game, played by a model of stable-baselines3 until the budget is spent."""
+    """Common base: the game, played by a model of stable-baselines3 until the budget is spent."""
 
     games: int = attrs.field(default=64, validator=_count)
-    """Designs that are edited at a time."""
+    """Designs edited at a time."""
     steps: int = attrs.field(default=64, validator=_count)
-    """Edits before a game starts again from a random design."""
+    """Edits before a game restarts from a random design."""
     learning_rate: float = attrs.field(default=3e-4, validator=attrs.validators.gt(0))
     """Step size of the optimiser."""
 
@@ -117,7 +118,7 @@ class PolicyOptimization(Learner):
     epochs: int = attrs.field(default=10, validator=_count)
     """Passes over the steps of each update."""
     entropy: float = attrs.field(default=0.01, validator=attrs.validators.ge(0))
-    """Weight of the policy's entropy, which keeps it exploring."""
+    """Weight of the policy's entropy, to keep the policy exploring."""
 
     def model(self, env: Any, seed: int) -> Any:
         from stable_baselines3 import PPO

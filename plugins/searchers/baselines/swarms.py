@@ -1,7 +1,7 @@
 """Particle swarm optimisation and TBPSA (baselines of Section III-C), as implemented in nevergrad.
 
 PSO: Kennedy and Eberhart, 1995, in the variant SPSO 2011. TBPSA: test-based population-size adaptation, Hellwig and
-Beyer, 2016. Both move in the unit cube; a gene's value is the cell of its axis that a point falls into.
+Beyer, 2016. Both move in the unit cube; a gene's value is the cell of the gene's axis containing the point.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .edits import losses
 
 @attrs.frozen(kw_only=True)
 class Nevergrad(Searcher):
-    """What the two share: nevergrad proposes a batch and receives its scores."""
+    """Common base: nevergrad proposes a batch and receives the scores."""
 
     def optimizer(self, nevergrad: Any) -> Any:
         """The configured family of nevergrad optimizers."""
         raise NotImplementedError
 
     def batch_of(self, genes: int) -> int:
-        """Designs that are proposed together."""
+        """Number of designs proposed together."""
         raise NotImplementedError
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
@@ -47,12 +47,12 @@ class Nevergrad(Searcher):
 
 @attrs.frozen(kw_only=True)
 class ParticleSwarm(Nevergrad):
-    """Particles fly between their own best place and that of the swarm."""
+    """Particles fly between their own best place and the swarm's best place."""
 
     type_name: ClassVar[str] = "pso"
 
     particles: int = attrs.field(default=100, validator=attrs.validators.ge(2))
-    """Particles of the swarm; all of them move before any is scored."""
+    """Particles of the swarm; all particles move before any is scored."""
     omega: float = 0.7213475204444817
     """Inertia; 0.5 / ln 2, as in SPSO 2011."""
     phi: float = 1.1931471805599454
@@ -67,7 +67,7 @@ class ParticleSwarm(Nevergrad):
 
 @attrs.frozen(kw_only=True)
 class PopulationAdaptation(Nevergrad):
-    """An evolution strategy around one centre, whose population grows when progress drowns in noise."""
+    """An evolution strategy around one centre, with a population growing when progress drowns in noise."""
 
     type_name: ClassVar[str] = "tbpsa"
 
@@ -84,6 +84,8 @@ class PopulationAdaptation(Nevergrad):
 
 
 def genes_at(points: Array, space: Space) -> Genomes:
-    """Points of the unit cube (n, G) to genomes (n, G) int64: every value of a gene gets an equal share of its axis."""
+    """Points of the unit cube (n, G) to genomes (n, G) int64: every value of a gene has an equal share of the gene's
+    axis.
+    """
     cells = np.floor(np.asarray(points, dtype=np.float64) * (space.high - space.low + 1)).astype(np.int64)
     return space.low + np.clip(cells, 0, space.high - space.low)

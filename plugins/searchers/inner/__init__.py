@@ -1,4 +1,4 @@
-"""Inner loops of searchers: `functions` has those of all modules here."""
+"""Inner loops of searchers: `functions` holds the functions of all modules here."""
 
 from sparsemap.inner import room
 

@@ -1,4 +1,4 @@
-"""Gaussian processes over what loops move and over genes: what a design may score, from designs that have been tried."""
+"""Gaussian processes over loop features and genes: forecasts of a design's score from the designs tried."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["alike", "features", "reduce"]
 def features(
     bounds: Reals3, order: Small3, moves: Flags2, spatial: Flags, over: Reals2, words: Reals2, out: Reals2
 ) -> None:
-    """Features (n, F) of designs, see `Forecast`: from logarithms of bounds (L, D, n), orders (L, D, n), which dimensions
-    move a tensor (T, D), and which levels lie over instances (L,). Scratch: (T, L) twice."""
+    """Features (n, F) of designs, see `Forecast`: from logarithms of bounds (L, D, n), orders (L, D, n), dimensions
+    moving a tensor (T, D), and spatial levels (L,). Scratch: (T, L) twice.
+    """
     levels, dims, tensors = bounds.shape[0], bounds.shape[1], moves.shape[0]
     for i in range(out.shape[0]):
         at = 0
@@ -58,8 +59,9 @@ def features(
 def brought(
     bounds: Reals3, order: Small3, moves: Flags2, spatial: Flags, i: Whole, t: Whole, level: Whole, over: Reals2
 ) -> Real:
-    """The logarithm of how often a tile of tensor t comes to `level`: by all loops in time outside of it, but the innermost
-    that do not move the tensor, and to all instances with another part."""
+    """Logarithm of the number of deliveries of a tile of tensor t to `level`: over all outer temporal loops except the
+    innermost not moving the tensor, and over all instances with different parts.
+    """
     total = 0.0
     goes = 0
     for outside in range(level - 1, -1, -1):
@@ -83,10 +85,13 @@ def alike(
     features: Reals2, columns: Reals2, lengths: Reals, genes: Reals2, reach: Real, apart: Real, slope: Real, scratch: Reals2,
     out: Reals2,
 ) -> None:  # fmt: skip
-    """How alike the scores of N designs (N, k) and of the first k are, of these up to the diagonal: a Matern 3/2 kernel of
-    the distance between features (N, F) over `reach`, plus `slope` times a linear one (Rasmussen and Williams, 2006). Each
-    gene (G, N) that differs adds `apart` to the square of the distance. `columns` (F, k): features of the first ones;
-    `lengths` (N,): squared lengths of features. Scratch: (2, k)."""
+    """Similarity of the scores of N designs (N, k) to the first k designs, for these up to the diagonal: a Matern 3/2
+    kernel of the distance between features (N, F) over `reach`, plus `slope` times a linear kernel (Rasmussen and
+    Williams, 2006).
+
+    Each differing gene (G, N) adds `apart` to the squared distance. `columns` (F, k): features of the first designs;
+    `lengths` (N,): squared lengths of features. Scratch: (2, k).
+    """
     for i in range(features.shape[0]):
         n = min(i + 1, columns.shape[1])
         for j in range(n):
@@ -107,8 +112,9 @@ def alike(
 
 
 def reduce(rows: Reals2, columns: Reals2) -> None:
-    """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L', in place; what stands above
-    the diagonal stays. Four columns at a time, which halves what goes to memory and back. Scratch: (n, n)."""
+    """Multiply rows (m, n), of which the first n form a positive definite matrix L L', by the inverse of L', in place;
+    entries above the diagonal are unchanged. Four columns at a time halve the memory traffic. Scratch: (n, n).
+    """
     for i in range(rows.shape[0]):
         count = min(i, rows.shape[1])
         end = min(i + 1, rows.shape[1])

@@ -1,1 +1,1 @@
-"""Operators that searchers are composed of: initialisations, selections, crossovers and mutations."""
+"""Operators for searchers: initialisations, selections, crossovers and mutations."""

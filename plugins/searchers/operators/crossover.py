@@ -14,24 +14,26 @@ from .common import high_sensitivity, part_starts
 
 @attrs.frozen(kw_only=True)
 class SensitivityAware(Crossover):
-    """Cuts only at the borders of runs of high-sensitivity genes, so that no such run is torn apart.
+    """Cuts only at the borders of runs of high-sensitivity genes, so that no run is torn apart.
 
     The borders of the genome's natural parts (orders, tiling by dimension, formats by tensor, skip/gate) are cut points
-    too, unless they lie inside a high-sensitivity run.
+    too, unless inside a high-sensitivity run.
     """
 
     type_name: ClassVar[str] = "sensitivity-aware"
 
     points: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Cut points per mating, at most."""
+    """Largest number of cut points per mating."""
     parts: bool = True
-    """Whether the borders of natural parts count; without them, and without high-sensitivity genes, nothing is cut."""
+    """Whether the borders of natural parts are cut points; without these, and without high-sensitivity genes, nothing
+    is cut.
+    """
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         return _crossed(pairs, self.cut_points(context), self.points, context.rng)
 
     def cut_points(self, context: Context) -> Array:
-        """Ascending gene indices c; a cut there puts gene c and later ones on the other side."""
+        """Ascending gene indices c; a cut there puts gene c and later genes on the other side."""
         genes = len(context.space)
         high = high_sensitivity(context)
         cuts = np.zeros(genes, bool)
@@ -49,7 +51,7 @@ class OnePoint(Crossover):
     type_name: ClassVar[str] = "one-point"
 
     rate: float = attrs.field(default=1.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Share of the pairs that are crossed; the others give a copy of the first parent."""
+    """Share of crossed pairs; other children are copies of the first parent."""
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         children = _crossed(pairs, np.arange(1, pairs.shape[2]), 1, context.rng)
@@ -65,7 +67,7 @@ class UniformCrossover(Crossover):
     type_name: ClassVar[str] = "uniform-crossover"
 
     share: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Probability that a gene comes from the second parent."""
+    """Probability of taking a gene from the second parent."""
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         second = context.rng.random((len(pairs), pairs.shape[2])) < self.share
@@ -73,7 +75,7 @@ class UniformCrossover(Crossover):
 
 
 def _crossed(pairs: Genomes, cuts: Array, points: int, rng: np.random.Generator) -> Genomes:
-    """Children that change parents at up to `points` random cuts; (n, 2, G) -> (n, G)."""
+    """Children changing parents at up to `points` random cuts; (n, 2, G) -> (n, G)."""
     if not len(cuts):
         return pairs[:, 0].copy()
     chosen = cuts[rng.integers(len(cuts), size=(len(pairs), points))]

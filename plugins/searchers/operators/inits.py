@@ -13,7 +13,7 @@ from sparsemap.pieces.contracts import Context, Genomes, Init, PerGene, Proposal
 from .common import high_sensitivity, unique, valid
 
 PAPER_LOG10_SIZE = 41.0
-"""The space of Section III-B, for which 100 hypercubes of 20 tries are given."""
+"""Size of the space of Section III-B, for which the paper uses 100 hypercubes of 20 tries."""
 
 
 class UniformInit(Init):
@@ -40,10 +40,11 @@ class LatinHypercube(Init):
 
 @attrs.frozen(kw_only=True)
 class Hypercube(Init):
-    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more of both.
+    """One valid design per hypercube, all hypercubes of a try in one batch. Larger spaces get more hypercubes and
+    tries.
 
-    The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until it holds one
-    valid design. Low-sensitivity genes come from valid designs that calibration saw.
+    The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until a design is
+    valid. Low-sensitivity genes come from the valid designs of the calibration.
     """
 
     type_name: ClassVar[str] = "hypercube"
@@ -51,9 +52,9 @@ class Hypercube(Init):
     cubes: int = attrs.field(default=100, validator=attrs.validators.ge(1))
     """Hypercubes for a space of the paper's size (10^41); the number grows with the logarithm of the size."""
     tries: int = attrs.field(default=20, validator=attrs.validators.ge(1))
-    """Random designs per hypercube, at most; grows likewise."""
+    """Largest number of random designs per hypercube; grows likewise."""
     fresh: float = attrs.field(default=0.0, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Share of the tries whose low-sensitivity genes are random rather than those of a valid design."""
+    """Share of the tries with random low-sensitivity genes instead of the genes of a valid design."""
 
     def fill(self, size: int, context: Context) -> Proposals:
         space, rng = context.space, context.rng
@@ -88,8 +89,8 @@ class Hypercube(Init):
 def cubes(space: Space, axes: PerGene, count: int, rng: np.random.Generator) -> tuple[Genomes, Genomes]:
     """`count` hypercubes as inclusive bounds (count, G) twice. Genes outside `axes` (G,) bool keep their full range.
 
-    Axes are cut in equal parts, the longest parts first, until there are `count` hypercubes or every part is one value.
-    With fewer hypercubes than `count` they repeat; with more, a random choice of distinct ones is taken.
+    Axes are cut into equal parts, the longest parts first, until there are `count` hypercubes or every part is a single
+    value. Fewer hypercubes than `count` are repeated; from more, distinct hypercubes are chosen at random.
     """
     ranges = space.high - space.low + 1
     parts = np.ones(len(space), dtype=np.int64)

@@ -22,10 +22,10 @@ def high_probability(progress: float, start: float = 0.8) -> float:
 
 @attrs.frozen(kw_only=True)
 class AnnealingMutation(Mutation):
-    """Early on the high-sensitivity genes of an offspring change, later the others.
+    """Changes the high-sensitivity genes of an offspring early on, other genes later.
 
-    An offspring mutates with probability `rate`. One of its two gene segments is chosen with P_h and P_l; one gene of
-    it changes for sure, and each other one such that `genes` change on average.
+    An offspring mutates with probability `rate`. One of its two gene segments is chosen with P_h and P_l. One gene of
+    this segment certainly changes, and further genes change so that `genes` change on average.
     """
 
     type_name: ClassVar[str] = "annealing"
@@ -33,9 +33,9 @@ class AnnealingMutation(Mutation):
     rate: float = attrs.field(default=0.8, validator=_share)
     """Probability that an offspring mutates."""
     genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
-    """Average number of genes that change in a mutating offspring, as far as the segment has them."""
+    """Average number of changed genes in a mutating offspring, limited by the segment."""
     step: float = attrs.field(default=0.0, validator=_share)
-    """Share of changes of ordered genes that go to a neighbouring value; the others go to any other value."""
+    """Share of changes of ordered genes to a neighbouring value; other changes are to any other value."""
     start: float = attrs.field(default=0.8, validator=_share)
     """P_h at the beginning, 0.8 in Eq. 6."""
 
@@ -50,14 +50,14 @@ class AnnealingMutation(Mutation):
 
 @attrs.frozen(kw_only=True)
 class RandomReset(Mutation):
-    """An offspring mutates with probability `rate`: about `genes` of its genes, any of them, get another value."""
+    """Mutates an offspring with probability `rate`: about `genes` random genes get another value."""
 
     type_name: ClassVar[str] = "random-reset"
 
     rate: float = attrs.field(default=0.8, validator=_share)
-    """Share of the children that are mutated."""
+    """Share of mutated children."""
     genes: float = attrs.field(default=2.0, validator=attrs.validators.ge(1))
-    """Genes that a mutation changes, on average."""
+    """Average number of genes changed by a mutation."""
 
     def mutate(self, genomes: Genomes, context: Context) -> Genomes:
         return _mutated(genomes, np.ones(genomes.shape, bool), self.rate, self.genes, 0.0, context)

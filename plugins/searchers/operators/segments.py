@@ -1,5 +1,6 @@
-"""The operators of the default search: better designs mate more often, by whole segments or single genes, and change by the
-moves that segments offer."""
+"""Operators of the default search: better designs mate more often, by whole segments or single genes, and mutate by the
+moves of segments.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +18,17 @@ from .. import mating
 
 
 class SegmentMoves(Mutation):
-    """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
+    """The moves of a space's segments: two factors or whole loops swap levels, a tensor changes its formats.
 
-    Every segment is a part with a share of its own; alone, each genome is varied in a random segment.
+    Every segment is a part with a separate share; used alone, the mutation varies each genome in a random segment.
     """
 
     type_name: ClassVar[str] = "segment-moves"
 
     def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
-        """A segment with more genes has a larger share at first; those whose genes have one value only have none."""
+        """Moves by segment. A segment with more genes has a larger initial share; segments without any choice are
+        omitted.
+        """
         return [
             (SegmentMove(name=f"{self.type_name}:{name}", segment=name), math.sqrt(part.stop - part.start))
             for name, part in space.slices.items()
@@ -64,15 +67,15 @@ class SegmentCrossover(Crossover):
 
 @attrs.frozen(kw_only=True)
 class GreedyRanking(Selection):
-    """Better designs mate more often, invalid ones never; of equal scores at most two survive.
+    """Better designs mate more often, invalid designs never; at most two designs of equal score survive.
 
-    Designs with equal scores are nearly always the same design in other genes.
+    Designs with equal scores are nearly always the same design with different genes.
     """
 
     type_name: ClassVar[str] = "greedy-ranking"
 
     greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
-    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
+    """Selection pressure: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         valid = parents.genomes[: max(1, np.count_nonzero(np.isfinite(parents.scores)))]

@@ -1,5 +1,6 @@
-"""Selections: the best are parents, and the best of parents and children survive; of several objectives those whose
-trade-offs no other beats (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002)."""
+"""Selections: the best mate, and the best of parents and children survive; with several objectives, the non-dominated
+designs (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from .common import unique
 
 @attrs.frozen(kw_only=True)
 class Ranking(Selection):
-    """Parents are the best `share` of the population, in pairs of two different ones (Section IV-H)."""
+    """Parents are the best `share` of the population, in pairs of two different designs (Section IV-H)."""
 
     type_name: ClassVar[str] = "ranking"
 
     share: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
-    """Share of the population that may mate; never an invalid design while there is a valid one."""
+    """Share of the population allowed to mate; no invalid design mates while a valid design exists."""
     pressure: float = attrs.field(default=1.0, validator=attrs.validators.ge(1))
-    """1: all parents are drawn alike. Larger: the r-th of n has weight (1 - r/n)^(pressure - 1)."""
+    """1: all parents are equally likely. Larger: the r-th of n has weight (1 - r/n)^(pressure - 1)."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         ranked = parents.best(max(round(self.share * len(parents)), 2))
@@ -39,21 +40,21 @@ class Ranking(Selection):
         return np.stack([genomes[first], genomes[second]], axis=1)
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
-        """The best `size` distinct designs of both (mu + lambda)."""
+        """The best `size` distinct designs of parents and children (mu + lambda)."""
         return unique(Scored.join([parents, children])).best(size)
 
 
 @attrs.frozen(kw_only=True)
 class Nsga2(Selection):
-    """Better ranks mate and survive first and, within a rank, designs with more room around them.
+    """Better ranks mate and survive first and, within a rank, less crowded designs.
 
-    With a single objective this is a tournament by score and survival of the best.
+    With a single objective, this is a tournament by score and survival of the best.
     """
 
     type_name: ClassVar[str] = "nsga2"
 
     tournament: int = attrs.field(default=2, validator=attrs.validators.ge(1))
-    """How many designs compete to be a parent."""
+    """Number of designs competing to be a parent."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         place = np.empty(len(parents), dtype=np.int64)
@@ -63,7 +64,7 @@ class Nsga2(Selection):
         return parents.genomes[winners]
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
-        """The best `size` of both, best first; a design whose values another one has comes after all others."""
+        """The best `size` of parents and children, best first; designs with repeated values come last."""
         pool = Scored.join([parents, children])
         values = values_of(pool)
         first = np.unique(values, axis=0, return_index=True)[1]
@@ -75,12 +76,12 @@ class Nsga2(Selection):
 
 
 def values_of(scored: Scored) -> Values:
-    """(n, M) values; of a single objective the scores."""
+    """(n, M) values; for a single objective, the scores."""
     return scored.scores[:, None] if scored.values is None else scored.values
 
 
 def best_first(values: Values, enough: int | None = None) -> Rows:
-    """Rows of `values` (n, M) in order: by rank, then the least crowded first; exact for the first `enough` only."""
+    """Rows of `values` (n, M) sorted by rank, then by decreasing room; exact for the first `enough` rows only."""
     rank = ranks(values, enough)
     distance = np.zeros(len(values))
     for front in range(int(rank.max(initial=-1)) + 1):
@@ -91,9 +92,9 @@ def best_first(values: Values, enough: int | None = None) -> Rows:
 
 
 def ranks(values: Values, enough: int | None = None) -> PerDesign:
-    """(n,) int64: 0 for the non-dominated rows, 1 for those that only rank 0 dominates, and so on.
+    """(n,) int64: 0 for the non-dominated rows, 1 for rows dominated by rank 0 only, and so on.
 
-    Once `enough` rows have their rank, all others share the next one. Rows that are not finite come last.
+    Once `enough` rows have a rank, all others share the next rank. Rows with infinite or missing values come last.
     """
     rank_of = np.full(len(values), -1, dtype=np.int64)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))

@@ -1,1 +1,1 @@
-"""Several objectives at once: `pareto:energy,delay`, and the search for their front."""
+"""Several objectives at once: `pareto:energy,delay`, and the search for their Pareto front."""

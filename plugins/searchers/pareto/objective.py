@@ -1,4 +1,4 @@
-"""Several objectives whose trade-offs are searched, such as `pareto:energy,delay`."""
+"""Several objectives with trade-offs to search, such as `pareto:energy,delay`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts import Objective, Scores, Values
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas, other than those within parentheses."""
+    """Parts of a text between commas, ignoring commas within parentheses."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -36,10 +36,10 @@ def _several(instance: Any, attribute: attrs.Attribute, value: tuple[Objective, 
 
 @attrs.frozen(kw_only=True)
 class ParetoObjective(Objective):
-    """Designs are compared in several objectives; a search keeps those that no other one beats in all of them.
+    """Designs are compared in several objectives; a search keeps the non-dominated designs.
 
-    For progress, and for the design called best, the score is `scalar`, or else the product of all values: of energy
-    and delay that is the energy-delay product.
+    For progress, and for the best design, the score is `scalar`, or else the product of all values: for energy and
+    delay, the energy-delay product.
     """
 
     type_name: ClassVar[str] = "pareto"
@@ -48,11 +48,11 @@ class ParetoObjective(Objective):
     objectives: tuple[Objective, ...] = attrs.field(validator=_several)
     """Names of objectives, their tables, or expressions: `["energy", "cycles"]`."""
     scalar: Objective | None = None
-    """The objective that ranks designs for progress and for the best design; absent: the product of all values."""
+    """The objective ranking designs for progress and for the best design; absent: the product of all values."""
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
-        """Objectives with commas between them."""
+        """Objectives separated by commas."""
         return {"objectives": split(text)}
 
     @property

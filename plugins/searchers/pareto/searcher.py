@@ -1,8 +1,8 @@
 """NSGA-II (Deb et al. 2002) with adaptive mutations and repair.
 
-Beyond the textbook: half of the parents are good in one direction of the trade-off (the score, or a random weighted sum
-of logarithms), which pushes harder than ranks do; the single-gene neighbourhoods of designs on the front are swept when
-generations find nothing more; and a population that has come to rest starts afresh.
+Additions to the textbook: half of the parents are good in one direction of the trade-off (the score, or a random
+weighted sum of logarithms), which pushes harder than ranks do. The single-gene neighbourhoods of designs on the front
+are swept when generations find nothing more, and a converged population restarts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ..operators.selection import Nsga2, values_of
 from ..variation import Variation
 
 DIRECTIONS = 16
-"""Directions per generation."""
+"""Number of directions per generation."""
 BY_SCORE = 4
-"""How many of them are the score itself; the others are random."""
+"""Number of directions equal to the score; the others are random."""
 ALONE = 0.2
-"""Chance that a direction is one objective alone."""
+"""Probability of a direction with a single objective."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,17 +60,17 @@ class Nsga2Search(Searcher):
     )
     """Names or tables of mutations; the share of each follows its success."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
-    """Makes a child of two parents."""
+    """Operator making a child of two parents."""
     crossover_rate: float = attrs.field(default=0.3, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     directed: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the parents that are picked because they are good in one direction."""
+    """Share of the parents picked for being good in one direction."""
     greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
-    """How strongly: a parent's place in its direction is drawn as u ** greed."""
+    """Selection pressure of directions: a parent's place in its direction is drawn as u ** greed."""
     patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
-    """Generations without a new design on the front before sweeps, and sweeps without one before a restart."""
+    """Generations without a new design on the front before sweeps, and sweeps without a new design before a restart."""
     selection: Selection = attrs.field(factory=Nsga2)
-    """What picks the other parents, and the survivors."""
+    """Operator choosing the other parents, and the survivors."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         if len(space) == 0:
@@ -107,7 +107,7 @@ class Nsga2Search(Searcher):
             best = parents if best is None else survivors(self.selection, best, parents, size)
 
     def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, seen: Seen) -> Proposals:
-        """The first population of a (re)start: the best of a repaired random sample."""
+        """First population of a (re)start: the best of a repaired random sample."""
         count = int(min(max(self.sample * budget.total, 4 * size), 10 * size, max(budget.left, 1)))
         population: Scored | None = None
         while population is None or not np.isfinite(population.scores).any():
@@ -152,7 +152,7 @@ def front_of(scored: Scored) -> Front:
 
 
 def unswept(space: Space, front: Front, swept: Seen, seen: Seen) -> Genomes | None:
-    """New neighbours of the design on the front with the most room around it that is not in `swept`; None: all are.
+    """New neighbours of the least crowded front design not in `swept`; None if all are swept.
 
     The ends of the front and the design with the best score come first.
     """

@@ -1,4 +1,4 @@
-"""Mind Mappings (Hegde et al., ASPLOS 2021): a differentiable model of scores, and gradient descent on it.
+"""Mind Mappings (Hegde et al., ASPLOS 2021): a differentiable model of scores, and gradient descent on this model.
 
-`features` makes numbers of genomes and genomes of numbers, `model` is trained, saved and checked, `searcher` descends.
+`features` converts genomes to numbers and back, `model` is trained, saved and checked, `searcher` descends.
 """

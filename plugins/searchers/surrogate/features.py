@@ -1,4 +1,4 @@
-"""Genomes as points that a gradient can move, and the nearest genomes of points that it moved."""
+"""Genomes as points for gradient descent, and the nearest genomes of moved points."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sparsemap.problem.designs import Designs
 from ..baselines.gamma_mapping import Operators
 
 MOST = 200_000
-"""Splits of a dimension over the mapping levels that are compared with a point."""
+"""Largest number of splits of a dimension over the mapping levels compared with a point."""
 
 
 class FeaturePoints:
     """The points of one space: log2 of all loop bounds (L, D), positions of all loops (L, D), other genes as 0..1.
 
-    A loop's position counts those with a bound above one from the innermost, itself included, over D; 0 where its bound
-    is one. GAMMA's view of a space says which genes are mapping, and draws legal mappings.
+    A loop's position is the number of loops with a bound above one from the innermost, including itself, over D; 0 for
+    a loop with bound one. GAMMA's view of a space identifies the mapping genes and draws legal mappings.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
@@ -37,7 +37,7 @@ class FeaturePoints:
         self.splits = [self._splits(dim, size) for dim, size in space.problem.sizes.items()]
 
     def _splits(self, dim: str, size: int) -> Array:
-        """(K, L) log2 of all bounds of a dimension that multiply up to its size, each within its fan-out."""
+        """(K, L) log2 of all bounds of a dimension multiplying to its size, each within its fan-out."""
         levels = self.space.problem.mapping_levels
         limits = [level.limit if level.spatial else size for level in levels]
         found = np.ones((1, len(levels)), dtype=np.int64)
@@ -54,7 +54,7 @@ class FeaturePoints:
         return np.log2(found)
 
     def of(self, genomes: Genomes) -> Array:
-        """(n, G) -> (n, F) float64."""
+        """Points of genomes: (n, G) -> (n, F) float64."""
         columns = self.space.decode(genomes).columns
         bounds, order = columns["bounds"], columns["order"].astype(np.int64)
         active = np.take_along_axis(bounds, order, axis=1) > 1.0
@@ -65,14 +65,16 @@ class FeaturePoints:
         return np.concatenate([np.log2(bounds).reshape(size, -1).T, position.reshape(size, -1).T, rest], axis=1)
 
     def inputs(self, points: Array) -> Array:
-        """What the network sees, (n, F + L * D + D): points, log2 of the tiles at and below each level, and of the sizes."""
+        """Inputs of the network, (n, F + L * D + D): points, log2 of the tiles at and below each level, and log2 of the
+        sizes.
+        """
         bounds = points[:, : prod(self.shape)].reshape(-1, *self.shape)
         tiles = bounds[:, ::-1].cumsum(axis=1)[:, ::-1].reshape(len(points), -1)
         sizes = np.log2(list(self.space.problem.sizes.values()))
         return np.concatenate([points, tiles, np.tile(sizes, (len(points), 1))], axis=1)
 
     def pulled(self, gradient: Array) -> Array:
-        """The gradient for points (n, F) of one for inputs, by the chain rule through `inputs`."""
+        """Gradient for points (n, F) from a gradient for inputs, by the chain rule through `inputs`."""
         size = prod(self.shape)
         found = gradient[:, : 2 * size + len(self.rest)].copy()
         tiles = gradient[:, found.shape[1] : found.shape[1] + size].reshape(-1, *self.shape)
@@ -80,8 +82,9 @@ class FeaturePoints:
         return found
 
     def nearest(self, points: Array) -> Genomes:
-        """(n, F) -> (n, G): per dimension the nearest split, loops sorted by their positions, other genes rounded. The
-        design may be too large for a memory."""
+        """(n, F) -> (n, G): per dimension the nearest split, loops sorted by position, other genes rounded. The design
+        may be too large for a memory.
+        """
         count, size = len(points), prod(self.shape)
         wanted = points[:, :size].reshape(-1, *self.shape)
         bounds = np.empty((*self.shape, count))
@@ -99,5 +102,5 @@ class FeaturePoints:
         return genomes
 
     def legal(self, count: int) -> Genomes:
-        """Random mappings (count, G) that fit; a few may be invalid where other genes are hard to get right."""
+        """Random fitting mappings (count, G); a few may be invalid where other genes are hard to set correctly."""
         return self.operators.legal(self.operators.random(count))

@@ -1,5 +1,6 @@
-"""A surrogate, in a file of NumPy arrays: a fully connected network with ReLU between its layers and one output, and what it was
-trained on. scikit-learn trains it but does not give the gradient by the inputs, which Mind Mappings descends.
+"""A surrogate, stored in a file of NumPy arrays: a fully connected network with ReLU between its layers and one output,
+and a description of the training problems. scikit-learn trains the network but does not give the gradient with respect
+to inputs, needed by Mind Mappings.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .features import FeaturePoints
 
 BATCH = 16
 RATE = 1e-3
-"""Step of Adam."""
+"""Step size of Adam."""
 DECAY = 1e-2
 """Weight of the squared weights in the loss."""
 
@@ -38,7 +39,7 @@ class LearnedNetwork:
     biases: list[Array]
 
     def _forward(self, x: Array) -> list[Array]:
-        """The inputs of every layer, and the output last."""
+        """Inputs of every layer, and the output last."""
         values = [x]
         for weight, bias in zip(self.weights, self.biases, strict=True):
             below = values[-1] if len(values) == 1 else np.maximum(values[-1], 0.0)
@@ -46,11 +47,11 @@ class LearnedNetwork:
         return values
 
     def predict(self, x: Array) -> Array:
-        """(n, inputs) -> (n,)."""
+        """Outputs of the network: (n, inputs) -> (n,)."""
         return self._forward(x)[-1][:, 0]
 
     def gradient(self, x: Array) -> Array:
-        """(n, inputs), by how much the output of each row rises with each of its inputs."""
+        """(n, inputs) gradient of each row's output with respect to the row's inputs."""
         values = self._forward(x)
         back = np.ones((len(x), 1))
         for i in reversed(range(len(self.weights))):
@@ -63,7 +64,7 @@ class LearnedNetwork:
 def trained(
     x: Array, y: Array, hidden: Sequence[int], epochs: int, seed: int, told: Callable[[str], None]
 ) -> LearnedNetwork:
-    """A network that was trained on x (n, inputs) and y (n,); half the squared error of every epoch is told."""
+    """A network trained on x (n, inputs) and y (n,); reports half the squared error of every epoch."""
     need("sklearn", "training a surrogate", "surrogate")
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
@@ -81,17 +82,17 @@ TEST_SAMPLES = 2000
 HIDDEN = (128, 128)
 EPOCHS = 20
 HELD_OUT = 0.1
-"""Share of the samples of every workload that is not trained on."""
+"""Share of the samples of every workload held out from training."""
 MISSES = 10
-"""Draws in a row without a new legal mapping after which a space is taken to have no more."""
+"""Consecutive draws without a new legal mapping after which a space counts as exhausted."""
 
 
 @attrs.frozen(eq=False)
 class Surrogate:
-    """Predicts log2 of the score. Inputs and output are standardised: `scale` is 0 where an input never changed."""
+    """Predicts log2 of the score. Inputs and output are standardised; `scale` is 0 for a constant input."""
 
     about: dict[str, Any]
-    """Hardware, loops, genes and objective that it was trained for; see `kind_of`."""
+    """Hardware, loops, genes and objective of the training; see `kind_of`."""
     network: LearnedNetwork
     mean: Array
     scale: Array
@@ -99,12 +100,12 @@ class Surrogate:
     """Mean and deviation of log2 of the score."""
 
     def predict(self, points: Array, space: FeaturePoints) -> Array:
-        """log2 of the scores of points (n, F), (n,)."""
+        """(n,) log2 of the scores of points (n, F)."""
         x = (space.inputs(points) - self.mean) * self.scale
         return self.output[0] + self.output[1] * self.network.predict(x)
 
     def gradient(self, points: Array, space: FeaturePoints) -> Array:
-        """Of `predict`, (n, F)."""
+        """(n, F) gradient of `predict`."""
         x = (space.inputs(points) - self.mean) * self.scale
         return space.pulled(self.output[1] * self.network.gradient(x) * self.scale)
 
@@ -129,7 +130,7 @@ class Surrogate:
             ) from None
 
     def check(self, problem: Problem, path: Path, other_hardware: bool) -> None:
-        """SpecError if it was trained for another problem than one of this kind."""
+        """Raise SpecError if the surrogate was trained for a different kind of problem."""
         wanted = kind_of(problem)
         ignored = {"hardware", "fanouts and capacities"} if other_hardware else set()
         for key, value in wanted.items():
@@ -141,7 +142,7 @@ class Surrogate:
 
 
 def kind_of(problem: Problem) -> dict[str, Any]:
-    """What all problems of one surrogate have in common, as JSON has it."""
+    """Common properties of all problems of one surrogate, as JSON values."""
     names = problem.space.names
     found = {
         "dimensions": problem.dims,
@@ -156,8 +157,9 @@ def kind_of(problem: Problem) -> dict[str, Any]:
 
 
 def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tuple[FeaturePoints, Array, Array]:
-    """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no more.
-    SpecError if none is found."""
+    """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no
+    more. SpecError if none is found.
+    """
     points = FeaturePoints(problem.space, rng)
     genomes, scores, misses = np.empty((0, len(problem.space)), dtype=np.int64), np.empty(0), 0
     while len(genomes) < count and misses < MISSES:
@@ -177,8 +179,9 @@ def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tup
 def train(
     problems: Sequence[Problem], samples: int, seed: int, told: Callable[[str], None] = lambda text: None
 ) -> tuple[Surrogate, list[float]]:
-    """A surrogate for problems of one kind from so many legal samples, evenly of each; and by problem the rank correlation
-    of prediction and score over the samples that were held out."""
+    """A surrogate for problems of one kind from `samples` legal samples, evenly from each problem; and per problem the
+    rank correlation of prediction and score over the held-out samples.
+    """
     rng = np.random.default_rng(seed)
     about = kind_of(problems[0])
     for problem in problems[1:]:
@@ -205,7 +208,7 @@ def train(
 
 
 def rank_correlation(a: Array, b: Array) -> float:
-    """Spearman's; equal values share their mean rank. 0 where one of the two is constant."""
+    """Spearman's rank correlation; equal values share their mean rank. 0 if either argument is constant."""
 
     def ranks(values: Array) -> Array:
         _, which, counts = np.unique(values, return_inverse=True, return_counts=True)

@@ -15,17 +15,17 @@ from sparsemap.pieces.contracts import Proposals, Searcher
 from ..genes import Seen
 
 FRUITLESS = 100
-"""Rounds in a row without a new mapping after which the search ends."""
+"""Consecutive rounds without a new mapping after which the search ends."""
 LADDER = 2.0 ** np.arange(-3, 6)
-"""Step lengths that are tried, times `lr`; the paper halves its own where a step leads nowhere."""
+"""Trial step lengths, times `lr`; the paper instead halves its step length when a step leads nowhere."""
 
 
 @attrs.frozen(kw_only=True)
 class MindMappings(Searcher):
-    """Descends the score that a trained surrogate predicts; scores that come back do not steer it.
+    """Descends the score predicted by a trained surrogate; evaluated scores do not steer the search.
 
-    A step goes along the gradient to the nearest legal mapping, of several lengths to the best by prediction. Mappings
-    that were proposed before are not proposed again.
+    A step goes along the gradient to the nearest legal mapping, with the best predicted of several step lengths.
+    Mappings are not proposed twice.
     """
 
     type_name: ClassVar[str] = "mind-mappings"
@@ -33,17 +33,17 @@ class MindMappings(Searcher):
     model: Path
     """File of `sparsemap extra train-surrogate`."""
     chains: int = attrs.field(default=16, validator=attrs.validators.ge(1))
-    """Mappings that descend side by side."""
+    """Number of mappings descending side by side."""
     lr: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))
-    """Length of a step, in doublings of the loop bound that moves most."""
+    """Length of a step, in doublings of the loop bound with the largest change."""
     inject: int = attrs.field(default=10, validator=attrs.validators.ge(1))
-    """Steps after which a chain may go on from a random mapping."""
+    """Steps after which a chain may continue from a random mapping."""
     temperature: float = attrs.field(default=50.0, validator=attrs.validators.gt(0))
-    """Of accepting one that is predicted to be worse, in doublings of the score."""
+    """Temperature for accepting a random mapping with a worse prediction, in doublings of the score."""
     decay: float = attrs.field(default=0.75, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
     """Factor on the temperature after every 50 random mappings."""
     other_hardware: bool = False
-    """Whether the surrogate may be of other hardware with the same mapping levels."""
+    """Whether the surrogate may be for other hardware with the same mapping levels."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         from .features import FeaturePoints

@@ -1,11 +1,11 @@
 """The contract class of every kind of piece, with array shapes and units.
 
-A *piece* is a frozen attrs object of one kind, built from a TOML spec. A plugin derives a class from a contract here, gives
-it a `type_name`, and returns it from the hook of its kind; the class's attrs fields are the keys that a spec may set.
+A *piece* is a frozen attrs object of one kind, built from a TOML spec. A plugin derives a class from a contract here,
+sets a `type_name`, and returns the class from the hook of its kind; attrs fields of the class are the keys of a spec.
 
-Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` dimensions, `T` tensors, `R` format slots,
-`S` storage levels (outermost first), `A` skip/gate places. Inside decode and evaluation the batch is the last axis, so
-that every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
+Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` dimensions, `T` tensors, `R` format
+slots, `S` storage levels (outermost first), `A` skip/gate places. Inside decode and evaluation the batch is the last
+axis, so every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
 """
 
 # ruff: noqa: F401  # what other modules import from here

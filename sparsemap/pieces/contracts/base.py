@@ -1,4 +1,4 @@
-"""What every piece is, and the names of array types, which say their axes."""
+"""The base class of all pieces, and names of array types by their axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..defaults import TYPES
 
 # All of these are NumPy arrays, or arrays of the library that evaluates designs; for the axes' letters see `contracts`.
 Array = np.ndarray
-"""Axes as the docstring beside it says."""
+"""An array with the axes of the docstring beside it."""
 Genomes = np.ndarray
 """(B, G) int64, a genome per row."""
 GeneColumns = np.ndarray
@@ -22,7 +22,7 @@ GeneColumns = np.ndarray
 Scores = np.ndarray
 """(B,) float64, lower is better, infinity is invalid."""
 Values = np.ndarray
-"""(B, M) float64, of several objectives, each to be minimised, infinity is invalid."""
+"""(B, M) float64, values of several objectives, each to be minimised; infinity is invalid."""
 PerGene = np.ndarray
 """(G,)"""
 LoopBounds = np.ndarray
@@ -50,7 +50,7 @@ UNIT = "unit"
 
 @attrs.frozen
 class Naming:
-    """What the texts and tables of a field mean, see `naming`."""
+    """Meaning of a field's texts and tables, see `naming`."""
 
     kind: str
     type_key: str = "type"
@@ -59,17 +59,17 @@ class Naming:
 
 
 def naming(kind: str, type_key: str = "type", beside: bool = False, paths: bool = False) -> dict[str, Any]:
-    """The `metadata` of an attrs field whose texts name pieces of a kind, and whose tables describe them.
+    """`metadata` of an attrs field with texts as names of pieces of a kind, and tables as descriptions of pieces.
 
-    Fields whose type is a contract need none. `type_key`: what such tables call their `type`; `beside`: the tables stand
-    beside the other keys of the spec, each under the name of a type; `paths`: TOML files may be named too. Schemas and
-    the reference are written from it.
+    Schemas and the reference are written from it. Fields typed as a contract need none. `type_key`: the key for `type`
+    in the tables; `beside`: the tables stand beside the other keys of the spec, each under the name of a type; `paths`:
+    paths of TOML files are allowed too.
     """
     return {NAMES: Naming(kind, type_key, beside, paths)}
 
 
 def unit(text: str) -> dict[str, Any]:
-    """The `metadata` of an attrs field whose name does not end in its unit, such as `unit("V")`."""
+    """`metadata` of an attrs field with a unit missing from the field's name, such as `unit("V")`."""
     return {UNIT: text}
 
 
@@ -79,30 +79,30 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
 
 
 SPEC_FILE = "_spec_file"
-"""Attribute of a piece `by_spec`: the file that it was read from."""
+"""Attribute of a piece `by_spec`: the file of its spec."""
 
 
 @attrs.frozen(kw_only=True, slots=False)  # contracts are plain classes: attrs would look for its slots in these
 class Piece:
-    """What every piece has: the keys `name`, `description` and `source` of its spec."""
+    """Base of every piece, with the keys `name`, `description` and `source` of its spec."""
 
     kind: ClassVar[str] = ""
-    """The kind that this class belongs to; set by the contract, not by the plugin."""
+    """Kind of this class; set by the contract, not by the plugin."""
     may_vary: ClassVar[bool] = False
-    """Whether a key of its spec may hold the choices of a space in place of a value."""
+    """Whether a key of the spec may hold the choices of a space in place of a value."""
     type_name: ClassVar[str] = ""
-    """The name by which a spec's `type` key selects this class."""
+    """Name of this class for a spec's `type` key."""
     by_spec: ClassVar[bool] = False
-    """Whether its behaviour is written in its spec: errors name the spec's file in place of the class."""
+    """Whether the spec defines the behaviour: errors then name the spec's file in place of the class."""
     default_type: ClassVar[str] = ""
-    """The `type_name` used when a spec of this kind has no `type` key; a contract's is in `defaults.TYPES`."""
+    """`type_name` for specs of this kind without a `type` key; the default of a contract is in `defaults.TYPES`."""
 
     name: str = attrs.field(default="", validator=_on_one_line)
     description: str = ""
     source: str = ""
 
     def __init_subclass__(cls) -> None:
-        """Raises TypeError if a class sets an inherited field without annotating it: attrs would ignore the value."""
+        """Raises TypeError if a class sets an inherited field without an annotation: attrs would ignore the value."""
         own = vars(cls)
         if "kind" in own and "default_type" not in own:
             cls.default_type = TYPES.get(cls.kind, "")
@@ -115,6 +115,7 @@ class Piece:
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
-        """The fields that a text stands for, so that `type:text` (or `text`, for the default type) may be written where
-        a name is expected; None: a text is not enough."""
+        """Fields for a short text form, so specs may say `type:text` (or `text`, for the default type) in place of a
+        name; None if a text cannot describe the piece.
+        """
         return None

@@ -1,4 +1,4 @@
-"""Codes of ranks: what a decoder knows before it reads, bits that are written, and how they are read."""
+"""Codes of ranks: shapes known to a decoder before reading, bits written, and reading of bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def least_bits(values: Array | float) -> Array:
-    """Bits that tell so many values apart; 0 of one value."""
+    """Bits to distinguish `values` values; 0 for a single value."""
     from ...inner.arrays import log2s  # with the compiled unit, which a start does without
 
     return np.ceil(log2s(np.maximum(values, 1.0)))
@@ -24,25 +24,29 @@ def least_bits(values: Array | float) -> Array:
 
 @attrs.frozen
 class RankShape:
-    """What a decoder knows of a rank without any bit."""
+    """Facts about a rank known to a decoder before any bit is read."""
 
     length: int
-    """Positions of a fiber; blocks, of a format that stores them together."""
+    """Positions of a fiber, or blocks if the format stores blocks of positions."""
     coord_bits: int
-    """Bits that name a position."""
+    """Bits of a coordinate."""
     offset_bits: int
     """Bits of an offset into the tile below."""
     outer: Outer = attrs.field(factory=Outer)
     usual: float = 0.5
-    """Share of the positions that hold something in the whole tensor: what widths may be chosen by, once per tensor."""
+    """Fill of the rank in the whole tensor: share of non-empty positions. Formats may choose widths by this share, once
+    per tensor.
+    """
     even: int = 0
-    """Positions of every `group` of the tensor that hold something, if they are equally many; 0: they are not."""
+    """Non-empty positions of every `group` of the tensor, if equal in all groups; otherwise 0."""
 
     @classmethod
     def of(
         cls, length: int, words: int, outer: Outer, usual: float = 0.5, exact: bool = False, even: int = 0
     ) -> RankShape:
-        """Of fibers with so many `words` below; `exact`: widths as they are, not rounded up to powers of two."""
+        """Shape of a rank of fibers of `length` positions, with `words` words below. With `exact`, widths are not
+        rounded up to powers of two.
+        """
         values = float(length), words + 1.0
         coord, offset = (max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in values)
         return cls(length, coord, offset, outer, usual, even)
@@ -50,19 +54,20 @@ class RankShape:
 
 @attrs.frozen(eq=False)
 class Code:
-    """The bits of n fibers of a rank, one after the other."""
+    """Bits of n fibers of a rank, fiber after fiber."""
 
     bits: Array
     """(sum of `sizes`,) uint8, 0 or 1."""
     sizes: Array
-    """(n,) bits of each fiber; what a tile has once counts with its first fiber."""
+    """(n,) bits of each fiber; bits stored once per tile count with the tile's first fiber."""
     entries: Array | None = None
-    """(n,) entries of each fiber, which offsets of the rank above count; None: fibers end without them."""
+    """(n,) entries of each fiber, counted by offsets of the rank above; None: fibers end without offsets."""
 
     @classmethod
     def of(cls, count: int, fields: Sequence[tuple[Array, Array, int]], entries: Array | None = None) -> Code:
-        """Of `count` fibers from fields: (m,) the fiber of each, ascending; its values; and bits of each. A fiber has its
-        values of the first field first. Raises ValueError where a value does not fit."""
+        """Code of `count` fibers from fields. A field has the fiber of each entry (m,), ascending, its value, and the
+        bits per value. Within a fiber, values of the first field come first. Raises ValueError if a value does not fit.
+        """
         fields = [field for field in fields if field[2] and len(field[0])]
         for _, values, bits in fields:
             wrong = values[(values >> bits != 0) | (values < 0)]
@@ -80,14 +85,14 @@ class Code:
 
 
 class BitReader:
-    """Bits from the front to the back."""
+    """Reader of bits from front to back."""
 
     def __init__(self, bits: Array) -> None:
         self.bits, self.at = np.asarray(bits, dtype=np.uint8), 0
         self._digits = (self.bits + np.uint8(ord("0"))).tobytes()
 
     def take(self, width: int) -> int:
-        """The next number of so many bits; raises ValueError past the end."""
+        """The next number, of `width` bits; raises ValueError past the end."""
         self._check(stop := self.at + width)
         digits, self.at = self._digits[self.at : stop], stop
         return int(digits or b"0", base=2)

@@ -1,4 +1,4 @@
-"""What a design costs, and what a search minimises."""
+"""Cost models, charges and objectives: costs of designs, and the score to minimise."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Classes:
-    """N classes of designs with what no design of each can beat."""
+    """N classes of designs with a lower bound for each class."""
 
     least: Evaluation
-    """N rows, or several times N: every design of class i is at or above one of the rows i, N + i, .. in every cost."""
+    """Lower bounds in N rows, or several times N: a design of class i is at or above some row of i, N + i, .. in every cost."""
     of: Callable[[Designs], Array]
-    """B designs to (B,) the class of each; -1: no design like this is valid."""
+    """Class (B,) of each of B designs; -1 if no similar design is valid."""
     moved: Callable[[Designs, Array], Mapping[str, Array]]
-    """B designs, and (B,) classes, to the columns of `Designs` that have to change, changed as little as possible."""
+    """Moves B designs into classes (B,) with minimal changes; returns the changed columns of `Designs`."""
     hold: Callable[[int], bool]
-    """Whether a class holds any design after all, looked at more closely than for `least`; False is proved."""
+    """Whether a class may hold any design, by a closer look than for `least`; False is proved."""
     reads: tuple[str, ...]
-    """The columns that tell the class of a design."""
+    """Columns read to find the class of a design."""
     labels: Mapping[str, Array]
-    """By name (N,), what the designs of a class have in common, for people and for whoever checks a proof."""
+    """Common features of the designs of each class, (N,) by name, for people and for a checker of proofs."""
     promising: Callable[[Designs, Array, np.random.Generator], Mapping[str, Array]] | None = None
-    """B designs, and (B,) the class that each is in, to the columns that change for what promises to be good within it."""
+    """Changes B designs, with their classes (B,), to promising designs of the same class; returns the changed columns.
+    """
 
 
 @attrs.frozen(eq=False)
 class Outlook:
-    """What designs may cost if the dimensions had other sizes: forecasts, no bounds."""
+    """Forecasts of costs for other dimension sizes; no bounds."""
 
     least: Evaluation
-    """Rows that no sizes are much below."""
+    """Rows of costs; no sizes cost much less."""
     of: Callable[[Sequence[Mapping[str, int]]], list[Evaluation] | None]
-    """Sizes of all dimensions, several times, to rows near the least for each; None: not known."""
+    """For each set of sizes of all dimensions, rows near the least costs; None: not known."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,132 +56,141 @@ class CostModel(Piece):
 
     kind: ClassVar[str] = "cost-model"
     needs: ClassVar[tuple[str, ...]] = ()
-    """The columns of `Designs` that evaluate reads."""
+    """Columns of `Designs` read by `evaluate`."""
     costs: ClassVar[tuple[str, ...]] = ("energy_pj", "cycles")
-    """Names of the costs that evaluate gives, such as "dollars": these two and any others, each from 0 on."""
+    """Names of the costs from `evaluate`, such as "dollars": energy and cycles, and any others, each at least 0."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
-        """What the names in `Evaluation.reason_names` mean, in a few words for reports; by default nothing."""
+        """Meaning of the names in `Evaluation.reason_names`, in a few words for reports; by default empty."""
         return {}
 
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-        """Evaluates all designs; `detail` asks for `Evaluation.detail`, of which a model gives what it knows."""
+        """Evaluates all designs; `detail` requests `Evaluation.detail`, as far as the model knows the details."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Empties the tables that problems of a process share. Costs never depend on their contents; probes empty them."""
+        """Empties the tables shared by problems of a process. Costs never depend on the contents of the tables; probes
+        empty them.
+        """
 
     def copies(self, problem: Problem) -> Array | None:
-        """(T, S): so many of its tiles of a tensor a level needs room for, such as two where it is double-buffered.
-        None: one. Segments that make tiles fit read it."""
+        """(T, S) tiles of a tensor to hold at once at each level, such as two where double-buffered. None: one tile.
+        Read by segments to make tiles fit.
+        """
         return None
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """Costs, a set of them per row, such that every design of the problem's space is at or above one row in all; a
-        single row is what no design can beat in any. None: not known."""
+        """Lower bound in rows of costs: every design of the problem's space is at or above some row in all costs. A
+        single row is a bound on each cost. None: not known.
+        """
         return None
 
     def outlook(self, problem: Problem) -> Outlook | None:
-        """What designs may cost if the dimensions have other sizes than the problem's, none larger, so that an encoding can
-        choose what to lay them out as. It has to be quick. None: not known."""
+        """Forecast of costs at other dimension sizes, none above the problem's, for the encoding's choice of padded
+        sizes. Has to be quick. None: not known.
+        """
         return None
 
     def classes(self, problem: Problem) -> Classes | None:
-        """Classes that the designs fall into by what costs most, each with a bound of its own: searchers may begin with
-        the best, and leave out designs whose class cannot have a better one. None: not known."""
+        """Classes of the designs by their dominant costs, each class with a bound. Searchers may begin with the best
+        classes, and leave out classes without a chance of a better design. None: not known.
+        """
         return None
 
 
 @attrs.frozen(kw_only=True)
 class Charge(Piece):
-    """An effect that hardware pays for and a plain cost model leaves out, such as refreshing off-chip memory.
+    """A hardware cost missing from a plain cost model, such as refreshing off-chip memory.
 
-    A cost model with a field `charges` asks each for energy and cycles. Both are functions of counts and chip alone, so
-    that the order of charges cannot matter, and an execution (`sparsemap verify`) pays for them as well. What a charge
-    does not override is zero.
+    A cost model with a field `charges` asks each charge for energy and cycles. Both depend on counts and chip alone, so
+    charges commute, and an execution (`sparsemap verify`) pays the same charges. Methods not overridden charge zero.
     """
 
     kind: ClassVar[str] = "charge"
     of_metadata: ClassVar[bool] = False
-    """Whether what it charges is metadata, which goes when metadata are taken to be free."""
+    """Whether the charge is for metadata; it disappears when metadata are taken to be free."""
 
     def pj(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
-        """(B,) pJ, finite and not negative, that are added to the energy of the designs; a `float` for all alike."""
+        """(B,) pJ, finite and not negative, added to the energy of the designs; a `float` for all alike."""
         return 0.0
 
     def cycles(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
-        """(B,) cycles, finite and not negative, below which no design ends: a design takes the most of its own
-        (`counts.cycles`) and of what each charge returns."""
+        """(B,) least cycles of the designs, finite and not negative: a design takes the maximum of its own cycles
+        (`counts.cycles`) and the cycles of every charge.
+        """
         return 0.0
 
     def least_pj(self, problem: Problem, cycles: float) -> float:
-        """pJ that it adds to every design of a problem that runs for `cycles` or longer: what a lower bound may count."""
+        """Least pJ charged to any design of a problem with a run time of at least `cycles`, for lower bounds."""
         return 0.0
 
     def least_cycles(self, problem: Problem) -> float:
-        """Cycles that every design of a problem takes because of it: what a lower bound may count."""
+        """Least cycles charged to any design of a problem, for lower bounds."""
         return 0.0
 
 
 @attrs.frozen(kw_only=True)
 class Objective(Piece):
-    """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
+    """What a search minimises: one score or, with several `names`, several values with their trade-offs."""
 
     kind: ClassVar[str] = "objective"
     searcher: ClassVar[str] = ""
-    """Name of the searcher used where none is given; empty: the default one."""
+    """Searcher for this objective if the user names none; empty: the default searcher."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each of the M values is called."""
+        """Names of the M values."""
         return (self.name or self.type_name,)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Unit of each of the M values, such as "pJ"; "" where there is none or it is not known."""
+        """Unit of each of the M values, such as "pJ"; "" for none or unknown."""
         return ("",) * len(self.names)
 
     @property
     def unit(self) -> str:
-        """Unit of the score; by default that of a product of all values."""
+        """Unit of the score; by default the unit of the product of all values."""
         return " * ".join(self.units) if all(self.units) else ""
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """Names of the costs that the score reads, which the cost model has to give or `problem.costs.DERIVED` to have;
-        by default not known."""
+        """Names of the costs in the score, each from the cost model or from `problem.costs.DERIVED`; by default not
+        known.
+        """
         return ()
 
     @property
     def monotone(self) -> bool:
-        """Whether the score never falls when a cost of the model grows: a bound on these is then a bound on the score."""
+        """Whether the score never falls when a model cost grows; a bound on the costs is then a bound on the score."""
         return False
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
-        """Variants of the problem, by name, on which designs are evaluated as well: `Evaluation.scenarios` has what they
-        are worth there. Asked of what `of` returns."""
+        """Variants of the problem by name, for additional evaluations of designs: `Evaluation.scenarios` has the
+        results. Read from the objective returned by `of`.
+        """
         return {}
 
     def of(self, problem: Problem) -> Objective:
-        """The objective that scores the designs of this problem, with what it has to know of it; by default itself."""
+        """The objective for the designs of this problem, with all it has to know of the problem; by default itself."""
         return self
 
     def score(self, evaluation: Evaluation) -> Array:
         """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.
 
-        With several values, a single number for progress and for the design called best.
+        With several values, a single number for progress and for the choice of the best design.
         """
         raise NotImplementedError
 
     @property
     def opens(self) -> bool:
-        """Whether a search has a first part, in which searchers hear `opening`, and then begins anew from the designs of the
-        best scores: no worse than these, whatever the opening is. Asked of what `of` returns."""
+        """Whether a search has a first part scored by `opening`, and then restarts from the designs with the best
+        scores. The final result is no worse than these designs. Read from the objective returned by `of`.
+        """
         return False
 
     def opening(self, evaluation: Evaluation) -> Array:
-        """(B,) float64, what searchers hear in place of the score during the first part of a search."""
+        """(B,) float64, replaces the score for searchers during the first part of a search."""
         return self.score(evaluation)
 
     def values(self, evaluation: Evaluation) -> Array:

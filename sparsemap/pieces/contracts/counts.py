@@ -1,4 +1,4 @@
-"""What charges are given: counts of what designs do."""
+"""Action counts of designs, the input of charges."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class ChipCounts:
-    """What B designs do on the whole chip, all instances together; with what gates and skips hold back left out.
+    """Action counts of B designs on the whole chip, summed over instances, after gates and skips.
 
     T tensors, S storage levels, the outermost first. An execution of one design gives the same record, with B = 1.
     """
 
     read: PerTile
-    """(T, S, B) words read at a level, for its children and, where a model counts that, for its parent."""
+    """(T, S, B) words read at a level, for its children and, in some models, for its parent."""
     filled: PerTile
-    """(T, S, B) words that come from the parent."""
+    """(T, S, B) words filled from the parent."""
     updated: PerTile
-    """(T, S, B) words of the output that come from the children."""
+    """(T, S, B) words of the output updated by the children."""
     metadata_read_bits: PerTile
-    """(T, S, B) bits of metadata that are read .."""
+    """(T, S, B) bits of metadata read; filled and updated bits follow."""
     metadata_filled_bits: PerTile
     metadata_updated_bits: PerTile
     computes: PerDesign
-    """(B,) multiply-accumulates that are carried out .."""
+    """(B,) multiply-accumulates carried out."""
     gated_computes: PerDesign
-    """.. gated .."""
+    """(B,) multiply-accumulates gated."""
     skipped_computes: PerDesign
-    """.. and skipped."""
+    """(B,) multiply-accumulates skipped."""
     cycles: PerDesign
-    """(B,) clock cycles of the design: for `Charge.cycles` without what charges of plugins add, for `Charge.pj` with that."""
+    """(B,) clock cycles of the design: excludes charges of plugins for `Charge.cycles`, includes these for `Charge.pj`.
+    """
     instances: PerLevel
-    """(S + 1, B) instances of every level that are in use, then compute units."""
+    """(S + 1, B) instances in use at every level, then compute units."""

@@ -1,4 +1,4 @@
-"""Segments of the genome: genes, and how they become columns of designs."""
+"""Segments of the genome: genes, and their decoding into columns of designs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Genes:
 
 
 def shifted(genes: Array, by: Array, low: Array, high: Array) -> Array:
-    """Gene values moved up by `by`, beyond `high` on from `low`; elementwise."""
+    """Gene values increased by `by`, wrapping from `high` to `low`; elementwise."""
     return low + (genes - low + by) % (high - low + 1)
 
 
 def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
-    """One random gene of every genome set to another value, (g, B) -> (g, B); genes with one value stay."""
+    """Changes a random gene of every genome to another value, (g, B) -> (g, B); genes with a single value stay."""
     free = np.flatnonzero(np.asarray(bounds.high) > np.asarray(bounds.low))
     changed = genes.copy()
     if not free.size:
@@ -48,42 +48,45 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
 
 @attrs.frozen(kw_only=True)
 class Segment(Piece):
-    """A run of genes with its decoder. Tables of a problem belong in `problem.remember`, those that no chip
-    changes in `problem.shared.remember`."""
+    """A run of genes with its decoder. Keep tables of a problem in `problem.remember`, and tables independent of the
+    chip in `problem.shared.remember`.
+    """
 
     kind: ClassVar[str] = "segment"
     provides: ClassVar[tuple[str, ...]] = ()
-    """The columns of `Designs` that decode returns. A property where they depend on the spec."""
+    """Columns of `Designs` from `decode`. A property where the columns depend on the spec."""
     canonical_needs: ClassVar[tuple[str, ...]] = ()
-    """The columns, of other segments, that `canonical` reads."""
+    """Columns of other segments read by `canonical`."""
     fits_all: ClassVar[bool] = True
-    """Whether its fields make sense for any workload on any hardware; not if they name dimensions, levels or tensors."""
+    """Whether the fields fit any workload on any hardware; False if they name dimensions, levels or tensors."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
-        """Dimension sizes that this encoding can represent, at least as large as the given ones."""
+        """Dimension sizes representable by this encoding, at least as large as `sizes`."""
         return {}
 
     def padded_for(self, problem: Problem) -> Mapping[str, int]:
-        """The same where it depends on more of a problem than its sizes (`problem.loops.sizes`), such as the fan-outs."""
+        """Padded sizes where they depend on more than the problem's sizes (`problem.loops.sizes`), such as the
+        fan-outs.
+        """
         return self.padded_sizes(problem.loops.sizes)
 
     def why_padded(self, problem: Problem) -> str:
-        """Why `padded_for` asks for these sizes, in a few words for reports; "" where that needs no word."""
+        """Reason for the sizes of `padded_for`, in a few words for reports; "" if obvious."""
         return ""
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
-        """Pieces that genes of this segment choose from, by kind, in gene order (`candidates` names them in specs)."""
+        """Candidate pieces of this segment's genes by kind, in gene order (`candidates` names them in specs)."""
         return {}
 
     def genes(self, problem: Problem) -> Genes:
         raise NotImplementedError
 
     def path(self, key: str = "") -> str:
-        """Where it is, or a key of it, in the file of its space."""
+        """Path of the segment, or of a key inside, in the file of the space."""
         return ".".join(part for part in (self.name or self.type_name, key) if part)
 
     def explain(self, problem: Problem) -> str:
-        """What the genes are, in a few words, for `sparsemap show space`; by default their names."""
+        """Short description of the genes for `sparsemap show space`; by default their names."""
         return ", ".join(self.genes(problem).names) or f"constant: {', '.join(self.provides)}"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
@@ -91,18 +94,17 @@ class Segment(Piece):
         raise NotImplementedError
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        """The inverse, (g, B) int64; `DesignError` if a design cannot be written in this encoding."""
+        """Inverse of `decode`, (g, B) int64; `DesignError` if this encoding cannot express a design."""
         raise NotImplementedError
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Genes (g, B) for designs of another problem with the same mapping levels, which are decoded there; None: they
-        are guessed.
+        """Genes (g, B) for decoded designs of another problem with the same mapping levels; None: use guesses instead.
 
-        What the two problems have in common stays, and a design of an equal problem does not change. With `fill` loops
-        move into spatial levels that smaller sizes have left empty. By default designs of equal sizes stay as they are,
-        if they can be encoded and nothing is chosen by its place in a list.
+        Keeps everything common to both problems; a design of an equal problem does not change. With `fill`, loops move
+        into spatial levels left empty by smaller sizes. By default designs of equal sizes stay, if they can be encoded
+        and no gene is a place in a list.
         """
         known = all(column in designs.columns for column in self.provides)
         if not known or list(source.sizes.items()) != list(target.sizes.items()) or self.choices(target):
@@ -115,43 +117,43 @@ class Segment(Piece):
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """A random neighbour of every genome, (g, B) -> (g, B): by default one gene gets another value.
 
-        A segment that knows which changes keep a design sensible offers those instead, such as two factors that swap
-        their levels. The input is not changed.
+        Override with changes known to keep designs sensible, such as swapping the levels of two factors. The input is
+        not changed.
         """
         return neighbours(genes, self.genes(problem), rng)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Random genomes to start a search with, (g, count): by default uniform ones.
+        """Random genomes to start a search with, (g, count): by default uniform.
 
-        A segment that knows what good designs look like draws those more often.
+        Override to draw likely good designs more often.
         """
         bounds = self.genes(problem)
         shape = (count, len(bounds.names))
         return rng.integers(bounds.low, bounds.high, size=shape, endpoint=True, dtype=np.int64).T
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Genes changed as little as possible where they are known to make a design invalid, (g, B) -> (g, B).
+        """Repairs genes known to make a design invalid, with minimal changes, (g, B) -> (g, B).
 
-        `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
+        `columns` is the decoded genome, batch last; where segments depend on each other, earlier segments are already
+        repaired.
         """
         return genes
 
     def settled(self, design: Design) -> Segment | None:
-        """This segment without genes, which decodes to the columns of one design: a design file holds its table.
-
-        None: it cannot; the columns of loops, formats and mechanisms have tables of their own in a design file.
+        """This segment without genes, decoding to the columns of `design`: a table in a design file. None: not
+        possible, or not needed; columns of loops, formats and mechanisms have tables of their own in a design file.
         """
         return None
 
     def lines(self, design: Design) -> Sequence[str]:
-        """What reports say about its columns, if these are not loops, formats and mechanisms."""
+        """Report lines about the columns, except loops, formats and mechanisms."""
         return ()
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """One way to write each design, (g, B) -> (g, B): what searches need that must not repeat or miss a design.
+        """Canonical genes of each design, (g, B) -> (g, B), for searches without repeated or missed designs.
 
-        The canonical genes, with `columns` (those of `canonical_needs`), mean the same hardware behaviour as the given
-        ones; they are their own canonical genes; and their first genes stay as they are if the later ones are set to
-        their highest values. The input is not changed. By default every genome counts as a design of its own.
+        With `columns` (named by `canonical_needs`), the canonical genes mean the same hardware behaviour as `genes` and
+        are their own canonical genes. Setting later canonical genes to their highest values leaves the first genes
+        canonical. The input is not changed. By default every genome counts as a design of its own.
         """
         return genes

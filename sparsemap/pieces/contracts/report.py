@@ -1,4 +1,4 @@
-"""Exporters: what is shown or written about a result, and the marks that give a shown text its colours."""
+"""Exporters: texts and files about a result, and the marks for colours of a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKED = re.compile("\x02([a-z]+)\x1f([^\x02\x1f\x03]*)\x03")
 
 
 def styled(text: str, style: str) -> str:
-    """A part of a report that stands out on a terminal; it cannot be part of another one.
+    """Marks a part of a report to stand out on a terminal; styled parts cannot be nested.
 
     Styles: `strong`, `faint`, `heading`, `name`, `action`, `parallel`, `warning`; any other shows as plain text. Marks
     count in `len`, so align first and mark then.
@@ -34,7 +34,7 @@ def plain(text: str) -> str:
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:
-    """The text in pieces, each with its style; "" where there is no mark."""
+    """Pieces of the text, each with its style; "" for unmarked text."""
     pieces = MARKED.split(text)
     yield pieces[0], ""
     for style, marked, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
@@ -48,18 +48,18 @@ class Exporter(Piece):
 
     kind: ClassVar[str] = "exporter"
     file_name: ClassVar[str] = ""
-    """The file that `write` makes of `text`; "" for exporters that have no text, which override `write`."""
+    """File for `text`, made by `write`; "" for exporters without text, with a `write` of their own."""
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        """What the file holds, or `sparsemap show NAME` prints in `width` columns; parts may be `styled`."""
+        """Text of the file, and of `sparsemap show NAME` in `width` columns; parts may be `styled`."""
         raise SearchError(f"exporter '{self.name}' writes files and has no text: Result.export({self.name!r}, FOLDER)")
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        """What `sparsemap show NAME --json` prints: plain data, by default the numbers of the result."""
+        """Plain data for `sparsemap show NAME --json`; by default the numbers of the result."""
         return result.to_dict()
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
-        """Writes files below `path` and yields them; by default the text, without marks."""
+        """Writes files below `path` and yields their paths; by default the text, without marks."""
         from ...writing import write_text
 
         file = Path(path) / self.file_name

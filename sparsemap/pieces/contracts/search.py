@@ -22,7 +22,7 @@ class Scored:
     genomes: Genomes
     scores: Scores
     values: Values | None = None
-    """(n, M) float64, what each of several objectives says, invalid = infinity; None where there is one."""
+    """(n, M) float64, values of several objectives, invalid = infinity; None for a single objective."""
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -31,7 +31,7 @@ class Scored:
         return Scored(self.genomes[rows], self.scores[rows], None if self.values is None else self.values[rows])
 
     def best(self, count: int) -> Scored:
-        """The best `count`, sorted; ties keep their order, so that a run can be repeated."""
+        """The best `count`, sorted; ties keep their order, so runs are repeatable."""
         return self.take(np.argsort(self.scores, kind="stable")[:count])
 
     @staticmethod
@@ -45,28 +45,30 @@ class Scored:
 
 
 Proposals = Generator[Any, Scored, Any]
-"""Yields genomes (n, G) int64, or `Decoded` ones, receives them scored. The driver counts every row; it may cut the last
-batch short."""
+"""Yields genomes (n, G) int64, or `Decoded` genomes, and receives the scores. The driver counts every row; it may cut
+the last batch short.
+"""
 
 
 @attrs.frozen
 class Context:
-    """What operators may know."""
+    """State of the search visible to operators."""
 
     space: Space
     """The genes: `low` and `high` (G,), `names`, `slices` by segment."""
     rng: np.random.Generator
-    """Their only source of random numbers."""
+    """The operators' only source of random numbers."""
     progress: float = 0.0
     """Share of the budget spent, 0..1."""
     notes: Mapping[str, Any] = attrs.field(factory=dict)
-    """What the searcher found out before, by name, such as the `sensitivity` (G,) of the genes after a calibration.
-    A note may be missing; operators must work without it."""
+    """Earlier results of the searcher by name, such as the `sensitivity` (G,) of the genes after a calibration. A note
+    may be missing; operators must work without it.
+    """
 
 
 @attrs.frozen(kw_only=True)
 class Init(Piece):
-    """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
+    """The first population of a search. Searchers call operators through `boundary`, so errors name the operator."""
 
     kind: ClassVar[str] = "init"
 
@@ -77,7 +79,7 @@ class Init(Piece):
 
 @attrs.frozen(kw_only=True)
 class Selection(Piece):
-    """Who mates, and who survives."""
+    """Choice of mating pairs and of survivors."""
 
     kind: ClassVar[str] = "selection"
 
@@ -86,13 +88,13 @@ class Selection(Piece):
         raise NotImplementedError
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
-        """The next population, at most `size`, the best first. There may be no parents yet."""
+        """The next population, at most `size`, the best first. `parents` may be empty."""
         raise NotImplementedError
 
 
 @attrs.frozen(kw_only=True)
 class Crossover(Piece):
-    """How two parents make a child."""
+    """Combination of two parents into a child."""
 
     kind: ClassVar[str] = "crossover"
 
@@ -103,7 +105,7 @@ class Crossover(Piece):
 
 @attrs.frozen(kw_only=True)
 class Mutation(Piece):
-    """How a child differs from what it inherits."""
+    """Random change of a child's genes."""
 
     kind: ClassVar[str] = "mutation"
 
@@ -112,8 +114,9 @@ class Mutation(Piece):
         raise NotImplementedError
 
     def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
-        """The mutations that get shares of their own in a search that adapts shares, and how large these are at first,
-        relative to each other. By default a mutation is one part of weight 1."""
+        """Mutations with their initial weights, relative to each other. A search with adaptive shares gives each part a
+        share. By default a mutation is one part of weight 1.
+        """
         return [(self, 1.0)]
 
 
@@ -121,20 +124,22 @@ class Mutation(Piece):
 class Searcher(Piece):
     kind: ClassVar[str] = "searcher"
     takes_migrants: ClassVar[bool] = False
-    """Whether it builds the next population from the `Scored` designs it receives, so that migrants can be mixed in."""
+    """Whether the next population is built from the received `Scored` designs, so migrants can be mixed in."""
 
     @property
     def hears_all(self) -> bool:
-        """Whether its first batch comes back with all designs that the search starts from; otherwise the best of these take
-        the place of its worst half at most."""
+        """Whether the result of the first batch includes all starting designs. Otherwise the best of the starting
+        designs replace at most the worst half of the batch.
+        """
         return False
 
     @property
     def proves(self) -> float | None:
-        """A factor: the search ends by itself only when no design of a class that its best one leaves within the factor of
-        the class's bound is untried (`Proof`). None: it does not set out to prove anything."""
+        """Proof factor (`Proof`): the search ends by itself only when every class of designs with bound * factor below
+        the best score has been tried in full. None: no proof intended.
+        """
         return None
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        """Straight-line code that yields genomes and receives them scored, until the driver closes it."""
+        """Generator of the search: yields genomes and receives the scored designs, until the driver closes it."""
         raise NotImplementedError

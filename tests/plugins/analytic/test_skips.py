@@ -71,7 +71,10 @@ def test_no_stage_passes_more_positions_in_a_cycle_than_its_width(density: float
     found = cost(table, "positions", "intersection")
     assert found.cycles[0] >= max(64**3 / 128, float(found.detail.computes[0]))
     if "none" not in (buffer, unit):
-        alone = [cost(table | {"gate_skip": {place: "skip-both"}}, "positions", "intersection") for place in ("Buffer", "MAC")]
+        alone = [
+            cost(table | {"gate_skip": {place: "skip-both"}}, "positions", "intersection")
+            for place in ("Buffer", "MAC")
+        ]
         assert found.cycles[0] >= min(float(one.cycles[0]) for one in alone)
 
 

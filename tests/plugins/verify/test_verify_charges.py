@@ -378,7 +378,16 @@ def test_comparators_pay_for_entries(place: str, loops: list[str], width: int) -
 @pytest.mark.parametrize("density", [0.2, 0.05])
 @pytest.mark.parametrize("buffer, unit", [("skip-q-by-p", "skip-q-by-p"), ("skip-p-by-q", "skip-both")])
 def test_skips_in_series_pass_positions_at_the_rate_of_the_slower_stage(density: float, buffer: str, unit: str) -> None:
-    table = product(density, density, {"L2_T": ["m=16", "n=16", "k=64"]}, BITMASKS, {"Buffer": buffer, "MAC": unit}, m=16, k=64, n=16)
+    table = product(
+        density,
+        density,
+        {"L2_T": ["m=16", "n=16", "k=64"]},
+        BITMASKS,
+        {"Buffer": buffer, "MAC": unit},
+        m=16,
+        k=64,
+        n=16,
+    )
     assert _modelled(table, "intersection") == pytest.approx(_executed(table, "intersection"), rel=0.05)
     assert _executed(table, "intersection") >= 16 * 16 * 64 / 128
 
