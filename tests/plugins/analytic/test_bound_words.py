@@ -141,14 +141,12 @@ def test_no_hierarchy_of_ranks_through_a_tile_has_fewer_bits_than_the_cheapest_o
 
 
 def test_a_tile_whose_nonzeros_fit_and_their_places_do_not_holds_no_design() -> None:
-    """All of P of conv4 in 128 KB: its windows overlap, so that its ranks name many more places than it has words."""
-    problem = sparsemap.load_problem("conv4", "edge")
-    classes = problem.classes
+    """Classes of mm7 on edge with least scores: nonzeros of the tiles fit, and no hierarchy of ranks names their places."""
+    classes = sparsemap.load_problem("mm7", "edge").classes
     assert classes is not None
-    labels = classes.known.labels
-    resident = np.logical_and.reduce([labels[dim] == problem.sizes[dim] for dim in "cpqrs"]) & (labels["k"] == 1)
-    assert resident.sum() == 1 and not classes.known.hold(int(np.flatnonzero(resident)[0]))
-    assert np.isinf(classes.least[:-1][resident]).all()
+    least = classes.least[:-1]
+    gone = np.flatnonzero(np.isinf(least))
+    assert len(gone) > 10 and not any(classes.known.hold(int(number)) for number in gone[:10])
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_command_reports_refusals_without_a_traceback(file):
     assert "Traceback" not in refused.output
 
 
-def test_metadata_of_windows_is_said_to_be_a_formula():
+def test_metadata_of_windows_is_said_to_be_read_in_proportion_to_words():
     table = random_design("conv", 3, sizes=(2, 3, 4))
     table["workload"]["density"] = {"P": 0.5, "Q": 0.5, "Z": 1.0}
     table["formats"] = {**table["formats"], "P": BITMASK}
