@@ -14,13 +14,19 @@ from sparsemap.errors import SpecError
 from sparsemap.inner.arrays import exp, log
 from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.levels import Level
-from sparsemap.spec.units import bandwidth_words_per_cycle
+from sparsemap.spec.units import bandwidth_words_per_cycle, format_bits
 
 KIB_BITS = 8 * 1024
 GHZ = 1e9
 WRITES = ("write", "fill", "update")
 positive: Any = attrs.validators.gt(0)
 share: Any = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1))
+
+
+FARTHEST = log(1 << 20)
+"""Largest capacity over the last row of a table, as a logarithm; larger memories cost the same."""
+BANKS = 4
+"""Banks accessed in turn without a doubt."""
 
 
 def _on_line(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -127,12 +133,12 @@ class MemoryTable:
     """Factor on areas; absent: the square of the ratio of nodes."""
 
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
-        """A column at the node of the table, interpolated log-log; the last row above the table, and for None
-        (unlimited).
+        """A column at the node of the table, interpolated log-log, beyond the last row along the last two rows; the last
+        row for None (unlimited).
         """
         log_kib = [log(kib) for kib in self.capacity_kib]
         wanted = log_kib[-1] if capacity_bits is None else log(max(capacity_bits, 1) / KIB_BITS)
-        wanted = min(wanted, log_kib[-1])
+        wanted = min(wanted, log_kib[-1] + FARTHEST)
         if not self.extrapolate_down:
             wanted = max(wanted, log_kib[0])
         return exp(_on_line(wanted, log_kib, [log(value) for value in column]))
@@ -300,6 +306,21 @@ class TableTechnology(Technology):
             for table, bits in self._arrays(level)
             if table.leakage_mw
         )
+
+    def doubts(self, level: Level, clock_hz: float) -> list[str]:
+        found = []
+        for table, bits in self._arrays(level):
+            last_bits = table.capacity_kib[-1] * KIB_BITS
+            if bits > last_bits:
+                text = "{} are beyond the table of {}, up to {}; energy and area follow its last two rows"
+                found.append(text.format(format_bits(bits), level.memory_class, format_bits(last_bits)))
+            if table.cycle_ns:
+                cycle_ns = table.by_capacity(table.cycle_ns, bits) * self.node_nm / table.node_nm
+                banks = math.ceil(cycle_ns * clock_hz * 1e-9 - 1e-9)
+                if banks > BANKS:
+                    text = "an access takes {:.2g} ns, {} cycles at {:g} GHz; so many banks in turn are not priced"
+                    found.append(text.format(cycle_ns, banks, clock_hz / 1e9))
+        return found
 
     def area_mm2(self, level: Level) -> float:
         return sum(

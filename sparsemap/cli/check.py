@@ -25,7 +25,7 @@ from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
-from ..problem.levels import without_capacity
+from ..problem.doubts import doubts
 from ..problem.load import make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
@@ -197,9 +197,9 @@ class Check:
     def hardware(self, piece: Any) -> None:
         problem = self.partly(hardware=piece)
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
-        if levels is not None and not self.removed and (forgotten := without_capacity(levels)):
-            logger.warning("%s: %s", self.file, forgotten)
         if levels is not None and technology is not None:
+            for text in doubts(problem) if not self.removed else ():
+                logger.warning("%s: %s", self.file, text)
             chip = self.attempt(lambda: problem.chip)
             for text in piece.constraints if chip is not None else ():
                 self.attempt(partial(broken_of, (text,), chip, {}, self.file))

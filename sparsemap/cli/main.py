@@ -94,7 +94,7 @@ def search(
     search, and ends with the same result. With --prove the search ends when no design can be better by more than a
     factor; `sparsemap verify DIR/certificate.json` checks the proof.
     """
-    from ..problem.levels import without_capacity
+    from ..problem.doubts import doubts
     from ..problem.load import load_problem
     from ..searching.budget import Budget
     from ..searching.driver import default_searcher, searcher_of
@@ -122,8 +122,8 @@ def search(
         text = f"{workload} is a network, whose layers are searched by: sparsemap run {workload} --hardware {hardware}"
         raise click.UsageError(text)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=registry)
-    if forgotten := without_capacity(problem.levels):
-        logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, forgotten)
+    for text in doubts(problem):
+        logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, text)
     how: Any = searcher
     if prove is not None:
         how = {"type": defaults.PROVER, "name": defaults.PROVER, "within": prove}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from ..errors import Mistake, SpecError, listed
+from ..errors import Mistake, SpecError
 from ..pieces.contracts import MemoryLevel
 from ..pieces.data_specs import Hardware
 from ..pieces.registry import Registry
@@ -132,10 +132,3 @@ def _level(index: int, memory: MemoryLevel, instances: int, clock_hz: float, wor
     if mistakes:
         raise SpecError(mistakes)
     return level
-
-
-def without_capacity(levels: Sequence[Level]) -> str:
-    """Hint about levels on chip without a capacity, which is easily forgotten; empty if all have one."""
-    names = [level.name for level in levels[1:] if level.capacity_bits is None]
-    has = "have" if len(names) > 1 else "has"
-    return f"{listed(names)} {has} no capacity: unlimited, without area and leakage" if names else ""

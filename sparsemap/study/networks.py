@@ -13,7 +13,7 @@ from ..errors import SearchError, unknown
 from ..pieces import defaults
 from ..pieces.loading import load
 from ..pieces.study_spec import Network
-from ..problem.levels import without_capacity
+from ..problem.doubts import doubts
 from ..problem.load import Reference
 from .cells import Outcome, not_of_a_search
 from .fused import FusedPlan
@@ -121,8 +121,8 @@ def search_network(
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
         where = not_of_a_search(folder)
         plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
-        if forgotten := without_capacity(plan.problem(plan.cells[0]).levels):
-            logger.warning("%s: %s", plan.hardware, forgotten)
+        for text in doubts(plan.problem(plan.cells[0])):
+            logger.warning("%s: %s", plan.hardware, text)
         if start:
             plan = plan.started(start)
         if not overwrite:

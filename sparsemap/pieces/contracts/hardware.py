@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -160,6 +160,10 @@ class Technology(Piece):
     def leakage_mw(self, level: Level) -> float:
         """Leakage power of a level per instance, in mW."""
         return 0.0
+
+    def doubts(self, level: Level, clock_hz: float) -> Sequence[str]:
+        """Sentences on figures of a level outside the sources, for a warning before a search."""
+        return ()
 
     def area_mm2(self, level: Level) -> float:
         """Area of a level per instance, in mm2, without the levels below."""

@@ -1,0 +1,41 @@
+"""Hardware that costs nothing in the model and much in silicon: sentences for warnings before a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import listed
+from ..spec import units
+
+if TYPE_CHECKING:
+    from .levels import Level
+    from .problem import Problem
+
+WIDEST = 1 / 8
+"""Largest share of a memory on chip to read or write per cycle without a doubt."""
+PORTS_BITS = 1 << 16
+"""Bits per cycle of a memory on chip below which no share is doubted."""
+
+
+def doubts(problem: Problem) -> list[str]:
+    """Sentences on the levels of a problem: memories without capacity, narrow words, wide ports, and the technology's own."""
+    inner = problem.levels[1:]
+    names = [level.name for level in inner if level.capacity_bits is None]
+    has = "have" if len(names) > 1 else "has"
+    found = [f"{listed(names)} {has} no capacity: unlimited, without area and leakage"] if names else []
+    clock_hz = units.frequency_hz(problem.hardware.clock)
+    for level in inner:
+        found += [f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))]
+    return found
+
+
+def _own(problem: Problem, level: Level) -> Iterator[str]:
+    word = problem.hardware.word_bits
+    if level.word_bits < word:
+        yield f"words of {level.word_bits} bits hold the tensors' words of {word} bits; expected word_bits from {word} on"
+    widths = [width for width in (level.bandwidth, level.read_bandwidth, level.write_bandwidth) if width is not None]
+    bits = max(widths, default=0.0) * level.word_bits
+    if level.capacity_bits is not None and bits > max(PORTS_BITS, WIDEST * level.capacity_bits):
+        share = bits / level.capacity_bits
+        yield f"{bits:,.0f} bits per cycle are {share:.2g} times its capacity; ports of this width are not priced"
