@@ -119,8 +119,8 @@ class CoreMesh:
     block: Block = BLOCK
     places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
     """Where the buffers of inputs, outputs and weights start in a core."""
-    quirks: frozenset[str] = frozenset()
-    """What is counted as the paper does; the rates are those that they ask for."""
+    listed: bool = False
+    """Whether times and places are those of the paper's estimator, as its listings have them."""
 
     @property
     def rates(self) -> dict[str, float]:
@@ -150,17 +150,12 @@ class CoreMesh:
         """Rows of cores that the fullest memory tile has the weights of."""
         return -(-self.rows // self.columns)
 
-    @property
-    def listed(self) -> bool:
-        """Whether the work of cores is counted as in the paper's listings."""
-        return "listed-tiles" in self.quirks
-
     def row_bytes(self, width: int, channels: int) -> int:
         """Of a row of a tensor in one memory tile."""
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
-    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
+    def of(cls, hardware: Hardware, registry: Any, file: str = "", listed: bool = False) -> CoreMesh:
         """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one."""
         try:
             memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
@@ -183,7 +178,7 @@ class CoreMesh:
             raise SpecError.at(file, "levels", str(error)) from None
         counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
         own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
-        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), quirks=quirks)
+        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), listed=listed)
 
 
 def _rate(text: str, clock_hz: float) -> float:

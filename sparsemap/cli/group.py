@@ -46,17 +46,17 @@ _TITLES = {
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
 """The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
-RENAMED = {
-    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
-    "import-timeloop": "import",
-}  # fmt: skip
+_RENAMED = "diff:compare describe:list evaluate:show import-model:import import-problem:import import-timeloop:import wbs:paper"
+RENAMED: dict[str, str] = dict(pair.split(":") for pair in _RENAMED.split())
 """Verbs of earlier releases, which work for one more, by the verb that does their work now."""
 USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
 
 
-def moved(verb: str) -> str:
-    """What a verb of an earlier release is called now."""
-    return RENAMED.get(verb, f"extra {verb}")
+def say_moved(typed: str) -> None:
+    """Prints the new name of a verb of an earlier release."""
+    verb = typed.removeprefix("extra ")
+    text = f"`sparsemap {typed}` is now `sparsemap {RENAMED.get(verb, f'extra {verb}')}`; the old name goes with the next release"
+    click.secho(text, err=True, fg="yellow")
 
 
 class Verbs(click.Group):
@@ -112,8 +112,7 @@ class Verbs(click.Group):
             if self.get_command(ctx, args[0]) is None:
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
             if args[0] in self._built_in - USUAL:
-                text = f"`sparsemap {args[0]}` is now `sparsemap {moved(args[0])}`; the old name goes with the next release"
-                click.secho(text, err=True, fg="yellow")
+                say_moved(args[0])
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
