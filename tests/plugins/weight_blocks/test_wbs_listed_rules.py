@@ -15,8 +15,7 @@ def layer(name: str, op: str, inputs: str, channels: int, outputs: int) -> MeshL
 
 
 @pytest.mark.parametrize(
-    ("cores", "repeats"),
-    [(2, {"a": 4, "b": 3, "c": 2}), (3, {"a": 3, "b": 2}), (4, {"a": 2, "b": 2}), (8, {})],
+    ("cores", "repeats"), [(2, {"a": 4, "b": 3, "c": 2}), (3, {"a": 3, "b": 2}), (4, {"a": 2, "b": 2}), (8, {})]
 )
 def test_what_writes_into_a_concatenation_is_repeated_for_the_channels_of_the_outermost(
     cores: int, repeats: dict[str, int], monkeypatch: pytest.MonkeyPatch

@@ -32,12 +32,7 @@ def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> 
 
 
 def run(
-    folder: Path,
-    layers: list[MeshLayer],
-    columns: int,
-    rows: int = 0,
-    memtile: int = 0,
-    index: str = "u16",
+    folder: Path, layers: list[MeshLayer], columns: int, rows: int = 0, memtile: int = 0, index: str = "u16"
 ) -> SimulationOutcome:
     mesh = attrs.evolve(machine(2), columns=columns, rows=rows or columns, index=index)
     if memtile:
