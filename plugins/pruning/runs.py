@@ -52,9 +52,6 @@ class Job:
     epochs: int = 2
     """Of training in every iteration (hybrid); one-shot retrains as long as the dense network was trained."""
     pull: float = 2e-4
-    normalise: str = "none"
-    budget: str = "weights"
-    gradient: str = "mean"
     seed: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -105,7 +102,7 @@ class MaskSteps:
     def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
         """Before the first step: nothing is pruned."""
         masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in grids.items()}
-        hybrid = HybridPruner(grids, job.nm, job.normalise, job.budget) if job.method in HYBRID else None
+        hybrid = HybridPruner(grids, job.nm) if job.method in HYBRID else None
         return cls(job, grids, masks, hybrid)
 
     def targets(self, iterations: int) -> list[float]:
@@ -128,7 +125,9 @@ class MaskSteps:
             if job.method == "gradual":
                 kept = gradual_step(self.masks[name].blocks, of_blocks, sparsity)
             else:
-                kept = balanced(of_blocks, sparsity, job.balance, job.splits.get(name, Split()).in_blocks)
+                part = job.splits.get(name, Split()).in_blocks
+                even = job.balance == "rows"
+                kept = balanced(of_blocks, sparsity, part) if even else one_shot(of_blocks, sparsity)
             masks[name] = Masks.of_blocks(grid, kept)
         self.masks = masks
         return masks
@@ -244,10 +243,9 @@ class PruningRun:
         job = self.job
         if job.criterion not in NEEDS:
             return {name: Evidence(self.network[name].weights) for name in job.prunable}
-        squared, absolute = job.criterion == "fisher", job.gradient == "mean-abs"
         everyone = job.criterion == "saliency-all"
         images, classes = (digits.data(job.seed)[0], range(digits.CLASSES)) if everyone else (self.train, job.classes)
-        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=squared, absolute=absolute)
+        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=job.criterion == "fisher")
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
         """The network computes with these masks from now on."""
