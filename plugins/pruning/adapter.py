@@ -112,7 +112,6 @@ class PrunedModel:
         criterion: str | None = None,
         balance: str = "none",
         order: str = "hwc",
-        normalise: str = "none",
         pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
@@ -127,7 +126,7 @@ class PrunedModel:
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
         nm = NmPattern.parse(pattern) if isinstance(pattern, str) else NmPattern(*pattern)
-        about: dict[str, Any] = {"balance": balance, "normalise": normalise, "pattern": nm}
+        about: dict[str, Any] = {"balance": balance, "pattern": nm}
         criterion = criterion or ("saliency" if hybrid else "l2")
         job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, pull=pull, **about)
         every = dict(_layers(model))

@@ -19,9 +19,6 @@ from sparsemap.pieces.contracts.base import Array
 
 from .blocks import BlockGrid
 
-BUDGETS = ("weights", "columns")
-NORMALISE = ("none", "per-weight")
-
 
 @attrs.frozen
 class NmPattern:
@@ -133,15 +130,11 @@ class Masks:
 class HybridPruner:
     """Step-by-step pruning of several layers together; pruned blocks stay pruned.
 
-    Layers with a size that is no multiple of the block have the N:M pattern only. `budget` is the unit of sparsity:
-    weights, or rank columns. `normalise` divides a rank column's score by its words, so that layers with more rows are
-    not preferred.
+    Layers whose size is no multiple of the block have the N:M pattern only.
     """
 
     grids: Mapping[str, BlockGrid]
     pattern: NmPattern
-    normalise: str = attrs.field(default="none", validator=attrs.validators.in_(NORMALISE))
-    budget: str = attrs.field(default="weights", validator=attrs.validators.in_(BUDGETS))
     kept: dict[str, Array] = attrs.field(init=False)
     """(R, C) bool per layer."""
 
@@ -154,13 +147,11 @@ class HybridPruner:
         return sorted(name for name, grid in self.grids.items() if grid.whole)
 
     def _size(self, name: str) -> float:
-        """Weight of a layer's rank column in the budget."""
+        """Words of a rank column of a layer."""
         grid = self.grids[name]
-        return 1.0 if self.budget == "columns" else float(grid.size[0] * grid.columns)
+        return float(grid.size[0] * grid.columns)
 
     def _total(self) -> float:
-        if self.budget == "columns":
-            return float(sum(self.grids[name].counts[1] for name in self.prunable))
         return float(sum(math.prod(grid.size) for grid in self.grids.values()))
 
     @property
@@ -200,8 +191,7 @@ class HybridPruner:
         for name in self.prunable:
             grid = self.grids[name]
             blocks = grid.sums(np.where(words[name], scores[name], 0.0))
-            orders[name], columns = rank_columns(blocks, self.kept[name])
-            ranked[name] = columns / (grid.size[0] * grid.columns) if self.normalise == "per-weight" else columns
+            orders[name], ranked[name] = rank_columns(blocks, self.kept[name])
             pruned[name] = int((~self.kept[name][0]).sum())
         share = min(1 - (1 - sparsity) / self.pattern.density, 1.0)
         needed = share * self._total() * (1 - 1e-12)  # a rounding error prunes no column

@@ -53,9 +53,6 @@ class Job:
     epochs: int = 2
     """Training epochs per iteration (hybrid); one-shot retrains as long as the dense training."""
     pull: float = 2e-4
-    normalise: str = "none"
-    budget: str = "weights"
-    gradient: str = "mean"
     seed: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -106,7 +103,7 @@ class MaskSteps:
     def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
         """State before the first step, without pruning."""
         masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in grids.items()}
-        hybrid = HybridPruner(grids, job.nm, job.normalise, job.budget) if job.method in HYBRID else None
+        hybrid = HybridPruner(grids, job.nm) if job.method in HYBRID else None
         return cls(job, grids, masks, hybrid)
 
     def targets(self, iterations: int) -> list[float]:
@@ -129,7 +126,9 @@ class MaskSteps:
             if job.method == "gradual":
                 kept = gradual_step(self.masks[name].blocks, of_blocks, sparsity)
             else:
-                kept = balanced(of_blocks, sparsity, job.balance, job.splits.get(name, Split()).in_blocks)
+                part = job.splits.get(name, Split()).in_blocks
+                even = job.balance == "rows"
+                kept = balanced(of_blocks, sparsity, part) if even else one_shot(of_blocks, sparsity)
             masks[name] = Masks.of_blocks(grid, kept)
         self.masks = masks
         return masks
@@ -248,10 +247,9 @@ class PruningRun:
         job = self.job
         if job.criterion not in NEEDS:
             return {name: Evidence(self.network[name].weights) for name in job.prunable}
-        squared, absolute = job.criterion == "fisher", job.gradient == "mean-abs"
         everyone = job.criterion == "saliency-all"
         images, classes = (digits.data(job.seed)[0], range(digits.CLASSES)) if everyone else (self.train, job.classes)
-        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=squared, absolute=absolute)
+        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=job.criterion == "fisher")
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
         """Set the masks of the network."""

@@ -132,12 +132,10 @@ def evidence(
     *,
     batch: int = 64,
     squared: bool = False,
-    absolute: bool = False,
 ) -> dict[str, Evidence]:
     """Weights of some layers and the mean gradients over samples, at the masked forward pass.
 
-    `squared` adds the mean of the squared gradients of single samples, at a pass per sample. `absolute` averages the
-    magnitudes of the batch gradients instead; the result depends on the batch size.
+    `squared` adds the mean of the squared gradients of single samples, with a pass for each.
     """
     names = list(names)
     sums = {name: np.zeros(network[name].weights.shape) for name in names}
@@ -147,7 +145,7 @@ def evidence(
         _, found = network.gradients(data.images[first : first + batch], data.labels[first : first + batch])
         for name in names:
             gradient = found[name][0].astype(np.float64)
-            sums[name] += np.abs(gradient) if absolute else gradient
+            sums[name] += gradient
             if squared:
                 squares[name] += gradient**2
     count = len(data)

@@ -92,7 +92,7 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
     load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits) / machine.load_weights
     seconds = load, weights_in, load_core, weights, np.asarray(write) / machine.write, write_core, compute
     together = np.maximum(load, weights_in)
-    if "listed-memory" not in machine.quirks:
+    if not machine.listed:
         together = _loads(cut, splits, load, weights_in)
     return Steps(dict(zip(STEPS, seconds, strict=True)), cores, together)
 
@@ -202,7 +202,7 @@ def _tile(
         loaded, computed, written = iteration(cut, splits, step, channels, kept)
         load, write = loaded / machine.load_core, written / machine.write_core
         compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
-        whole = constant(load, compute, write, groups, "no-fill" not in machine.quirks)
+        whole = constant(load, compute, write, groups, not machine.listed)
         grouped = edges * (load + compute + write) + whole
         sequential = count * (weights + parts * load + compute + write)
         cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)

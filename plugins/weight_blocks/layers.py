@@ -47,7 +47,7 @@ class MeshLayer:
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
     repeats: int = 1
-    """Number of runs in the paper's listings, for the quirk `repeats`."""
+    """How often the paper's estimator counts the layer."""
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
     returned: bool = False

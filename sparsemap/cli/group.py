@@ -45,20 +45,18 @@ _TITLES = {
     "More": "silicon paper plugins new-plugin extra",
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
-"""The verbs of SparseMap in the order of help. All other verbs of SparseMap are below `extra`; verbs of other plugins
-come last.
-"""
-RENAMED = {
-    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
-    "import-timeloop": "import",
-}  # fmt: skip
-"""Verbs of earlier releases, valid for one more release, with the verb to use instead."""
+"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+_RENAMED = "diff:compare describe:list evaluate:show import-model:import import-problem:import import-timeloop:import wbs:paper"
+RENAMED: dict[str, str] = dict(pair.split(":") for pair in _RENAMED.split())
+"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
 USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
 
 
-def moved(verb: str) -> str:
-    """Replacement for a verb of an earlier release."""
-    return RENAMED.get(verb, f"extra {verb}")
+def say_moved(typed: str) -> None:
+    """Prints the new name of a verb of an earlier release."""
+    verb = typed.removeprefix("extra ")
+    text = f"`sparsemap {typed}` is now `sparsemap {RENAMED.get(verb, f'extra {verb}')}`; the old name goes with the next release"
+    click.secho(text, err=True, fg="yellow")
 
 
 class Verbs(click.Group):
@@ -115,8 +113,7 @@ class Verbs(click.Group):
             if self.get_command(ctx, args[0]) is None:
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
             if args[0] in self._built_in - USUAL:
-                text = f"`sparsemap {args[0]}` is now `sparsemap {moved(args[0])}`; the old name goes with the next release"
-                click.secho(text, err=True, fg="yellow")
+                say_moved(args[0])
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

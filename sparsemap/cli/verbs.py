@@ -10,6 +10,7 @@ import click
 
 from ..errors import SearchError, listed
 from ..pieces import defaults
+from .group import RENAMED, say_moved
 from .help_texts import names_with_texts
 
 
@@ -23,6 +24,9 @@ class Extra(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         root: Any = ctx.find_root().command
         found: click.Command | None = root.get_command(ctx, cmd_name)
+        if found and cmd_name in RENAMED:
+            say_moved(f"extra {cmd_name}")
+            return found
         return found if cmd_name in self.list_commands(ctx) else None
 
 
