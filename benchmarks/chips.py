@@ -36,7 +36,7 @@ BLOCK = str(Path(__file__).parent / "specs" / "bert-block-2of4.toml")
 RANDOM = {"type": "random", "batch": 16}
 """Chips drawn uniformly; constraints hold for them as for all."""
 KINDS = {"chip": {}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
-"""What `found` searches for each network; `--thorough` holds for the first."""
+"""What `found` searches for each network."""
 
 
 def main() -> None:
@@ -55,7 +55,6 @@ def main() -> None:
         "--kinds", nargs="+", choices=[*KINDS][1:], default=[*KINDS][1:], help="what chips stand beside"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--thorough", action="store_true", help="judge the chips beside")
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()
@@ -110,8 +109,7 @@ def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str
             out = work / f"{label(name)}--{kind.replace(' ', '-')}"
             if before and not (out / REFERENCE).exists():  # it is the same
                 shutil.copytree(before / REFERENCE, out / REFERENCE)
-            thorough = {"thorough": given.thorough and kind == "chip"}
-            results[name, kind] = run(task_of(given, [name], out, given.jobs, **thorough, **KINDS[kind]))
+            results[name, kind] = run(task_of(given, [name], out, given.jobs, **KINDS[kind]))
             before = out
     rows: list[list[str]] = []
     chips = [["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]]

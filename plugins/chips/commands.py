@@ -60,9 +60,6 @@ def _amount(units: dict[str, float]) -> Any:
     "--share", default="all", show_default=True, type=click.Choice(["all", "sizes", "units"]),
     help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
 )  # fmt: skip
-@click.option(
-    "--thorough", is_flag=True, help="Judge the chips beside the chosen one, that differ in one choice or unit."
-)
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")

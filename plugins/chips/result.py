@@ -49,9 +49,6 @@ class ChipResult:
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
     """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
-    neighbours: tuple[Mapping[str, Any], ...]
-    """Chips that differ from it in one choice, if the search was thorough: EDP and area over its own, and of the layer that
-    would gain most."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -121,7 +118,6 @@ class ChipResult:
             "valid": len(self.valid),
             "stopped": self.stopped,
             **({"executed": self.needed} if self.executed else {}),
-            **({"neighbours": list(self.neighbours)} if self.neighbours else {}),
             "tried": [
                 {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
                 for row in self.valid
