@@ -47,18 +47,6 @@ class PageTable:
         """Whether a column has numbers."""
         return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
 
-    def in_one_unit(self) -> PageTable:
-        """The table with the amounts of each column in the unit of its largest, where they are not too far apart for it."""
-        from .page.one_unit import in_one_unit
-
-        columns = [in_one_unit([row[i] for row in self.rows]) for i in range(len(self.head))]
-        return attrs.evolve(self, rows=list(zip(*columns, strict=True))) if self.rows else self
-
-    def without_places(self) -> PageTable:
-        """The table with numbers that stand in no file, or in another one than the page is about."""
-        rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
-        return attrs.evolve(self, rows=rows)
-
     def lines(self, untold: Iterable[str] = (), align: str = "", **how: Any) -> list[str]:
         """The rows as text, numbers to the right (or as `align` says), without the `untold` heads; `how` are the other
         arguments of `output.table`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from sparsemap.cli.group import NumberRange, json_option, loaded, plugin_dirs
+from sparsemap.cli.group import NumberRange, loaded, plugin_dirs
 from sparsemap.cli.help_texts import names_with_texts
 from sparsemap.errors import SpecError, placed, readable
 
@@ -42,6 +42,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     holds those that are committed.
     """
     from sparsemap.cli.progress import bar
+    from sparsemap.cli.stdout import wrote
 
     from .pages import MeshSchedules
     from .quirks import quirks_of
@@ -53,7 +54,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
         report: Report = module.report(MeshSchedules(lambda text: update and update(0, 0, text)), name, quirks)
     paths = report.write(out)
     click.echo(report.headline)
-    _wrote(paths)
+    wrote(paths, "wrote", headline=report.headline)
 
 
 @click.command("compile")
@@ -90,6 +91,7 @@ def compile_command(
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import wrote
     from sparsemap.markdown import markdown_table
     from sparsemap.problem.network import nodes_of
     from sparsemap.writing import write_text
@@ -139,13 +141,14 @@ def compile_command(
     paths = write_schedule(out, piece.name, spec.name, schedule)
     write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
     paths.append(out / "times.md")
-    click.echo(_summary(title, schedule, dense, sparsity))
+    summary = _summary(title, schedule, dense, sparsity)
+    click.echo(summary)
     if choose:
         click.echo(choose.text())
     if tile != "1":
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
-    _wrote(paths)
+    wrote(paths, "wrote", seconds=schedule.seconds, summary=summary.splitlines())
 
 
 def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
@@ -202,11 +205,10 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
 @click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first, or rows of words.")
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
-@json_option
 @click.pass_context
 def simulate_command(
     context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
-    outputs: Path | None, as_json: bool,
+    outputs: Path | None,
 ) -> None:  # fmt: skip
     """Execute what `sparsemap extra compile` wrote to OUT.
 
@@ -215,10 +217,9 @@ def simulate_command(
     record have to be those that are counted. Then runs the pipelines as events, with two buffers and with one. The exit
     status is 1 where anything differs, a layer's time by more than 1 %.
     """
-    import json
-
     from sparsemap.arrays import read_arrays
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import answer
     from sparsemap.writing import replacing
 
     from .machinery import BrokenSchedule
@@ -237,20 +238,16 @@ def simulate_command(
         except BrokenSchedule as error:
             click.echo(f"\n{error}", err=True)
             context.exit(1)
-    click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
+    answer(outcome.table(), lambda: click.echo(outcome.text()))
     if outputs:
         import numpy as np
 
         arrays: Any = outcome.outputs
         with replacing(outputs) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
-        _wrote([outputs])
+        click.echo(f"wrote {readable(str(outputs))}")
     if not outcome.correct:
         context.exit(1)
-
-
-def _wrote(paths: list[Path]) -> None:
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 
 VERBS = (wbs, compile_command, simulate_command)
