@@ -47,11 +47,7 @@ class ChipResult:
     """The given hardware with its layers' most used units, searched as long as the chip; empty: outside the space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """The designs on sampled tensors: file, energy and cycles over the claims, or the refusal."""
-    neighbours: tuple[Mapping[str, Any], ...]
-    """Chips with a single change, after a thorough search: EDP and area over the chip's, and the layer with the largest
-    gain.
-    """
+    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -123,7 +119,6 @@ class ChipResult:
             "valid": len(self.valid),
             "stopped": self.stopped,
             **({"executed": self.needed} if self.executed else {}),
-            **({"neighbours": list(self.neighbours)} if self.neighbours else {}),
             "tried": [
                 {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
                 for row in self.valid

@@ -31,7 +31,6 @@ from sparsemap.writing import write_text
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
-from .neighbours import neighbours_of
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
@@ -77,8 +76,6 @@ class DesignTask:
     share: str = "all"
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
-    thorough: bool = False
-    """Whether to judge the chips that differ from the chosen chip in a single choice or unit."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -277,15 +274,10 @@ def _chosen(
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
     executed = _executed(task, tried, told)
-    beside = (
-        neighbours_of(problem, tried, best, lambda at, of: told("neighbours", at, of, math.inf))
-        if task.thorough
-        else []
-    )
     keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
     return ChipResult(
         hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
-        tried=tuple(tried.every), executed=tuple(executed), neighbours=tuple(beside),
+        tried=tuple(tried.every), executed=tuple(executed),
         parts_mm2=_parts(task.layer_on(hardware)), folders=tuple(folders_of(task.networks)),
         searcher=run.searcher.name or run.searcher.type_name, **{key: getattr(task, key) for key in keys},
     )  # fmt: skip

@@ -11,7 +11,6 @@ import click
 
 from sparsemap.cli.group import NumberRange
 from sparsemap.cli.help_texts import names_with_texts
-from sparsemap.errors import readable
 
 if TYPE_CHECKING:
     from .report import Report
@@ -57,6 +56,7 @@ def paper(name: str, **asked: Any) -> None:
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
     from sparsemap.cli import output
+    from sparsemap.cli.stdout import wrote
     from sparsemap.writing import check_writable
 
     from .runs import Runner
@@ -65,7 +65,7 @@ def paper(name: str, **asked: Any) -> None:
     report: Report = import_module(PAGES[name], __package__).report(Runner(**asked), name)
     paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+    wrote(paths, "wrote", name=name, headline=report.headline, rows=report.rows)
 
 
 @click.command("wbs", hidden=True)

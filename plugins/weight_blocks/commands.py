@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from sparsemap.cli.group import NumberRange, json_option, loaded, plugin_dirs
+from sparsemap.cli.group import NumberRange, loaded, plugin_dirs
 from sparsemap.errors import SpecError, placed, readable
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def compile_command(
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import wrote
     from sparsemap.markdown import markdown_table
     from sparsemap.problem.network import nodes_of
     from sparsemap.writing import write_text
@@ -99,13 +100,14 @@ def compile_command(
     paths = write_schedule(out, piece.name, spec.name, schedule)
     write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
     paths.append(out / "times.md")
-    click.echo(_summary(title, schedule, dense, sparsity))
+    summary = _summary(title, schedule, dense, sparsity)
+    click.echo(summary)
     if choose:
         click.echo(choose.text())
     if tile != "1":
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
-    _wrote(paths)
+    wrote(paths, "wrote", seconds=schedule.seconds, summary=summary.splitlines())
 
 
 def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
@@ -161,11 +163,10 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
 @click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first, or rows of words.")
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
-@json_option
 @click.pass_context
 def simulate_command(
-    context: click.Context, folder: Path, seed: int, weights: Path | None, image: Path | None,
-    outputs: Path | None, as_json: bool,
+    context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
+    outputs: Path | None,
 ) -> None:  # fmt: skip
     """Execute the output of `sparsemap extra compile` in OUT.
 
@@ -175,10 +176,9 @@ def simulate_command(
     pipelines run as events, with two buffers and with one. The exit status is 1 after a difference, also of more than
     1 % in the time of a layer.
     """
-    import json
-
     from sparsemap.arrays import read_arrays
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import answer
     from sparsemap.writing import replacing
 
     from .machinery import BrokenSchedule
@@ -195,20 +195,16 @@ def simulate_command(
         except BrokenSchedule as error:
             click.echo(f"\n{error}", err=True)
             context.exit(1)
-    click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
+    answer(outcome.table(), lambda: click.echo(outcome.text()))
     if outputs:
         import numpy as np
 
         arrays: Any = outcome.outputs
         with replacing(outputs) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
-        _wrote([outputs])
+        click.echo(f"wrote {readable(str(outputs))}")
     if not outcome.correct:
         context.exit(1)
 
 
-def _wrote(paths: list[Path]) -> None:
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
-
-
-VERBS = (compile_command, simulate_command)
+VERBS = (wbs, compile_command, simulate_command)

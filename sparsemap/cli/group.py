@@ -11,6 +11,7 @@ import click
 
 from ..errors import SparseMapError, unknown
 from ..pieces import defaults
+from .answers import ANSWERS, with_json
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -128,9 +129,17 @@ class Verbs(click.Group):
 
             fail(error)
 
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        with_json(cmd)
+        super().add_command(cmd, name)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                if found := ctx.meta.get(ANSWERS):
+                    found.finish()
         except BaseException as error:
             from .failures import fail
 
@@ -139,7 +148,7 @@ class Verbs(click.Group):
     def _add(self, modules: Iterable[str]) -> None:
         for module in modules:
             for verb in import_module(module, __package__).VERBS:
-                self.commands.setdefault(verb.name, verb)
+                self.add_command(self.commands.get(verb.name, verb))
                 self._built_in.add(verb.name)
 
     def _add_plugin_verbs(self) -> None:
@@ -171,9 +180,6 @@ def completing(kind: str) -> Callable[..., list[str]]:
 
 reference_option = click.option("--reference", default="", metavar="NAME", help="What the others are divided by.")
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
-
-
-json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 
 
 def loaded(plugin_dirs: tuple[str, ...]) -> Registry:

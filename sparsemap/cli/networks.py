@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of, weights_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
+from .answers import answers
 from .group import INTERRUPTED, loaded
 from .progress import bar
 from .study import write_command
@@ -83,10 +83,8 @@ limits.
 """
 
 
-def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
-    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other
-    options.
-    """
+def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str, **where: Any) -> None:
+    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other options."""
     import attrs
 
     from ..study.cells import NETWORK_FILES
@@ -99,8 +97,8 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         found = search_network(study, hardware, **given, **where, progress=progress)
     fused = None if isinstance(found, NetworkResult) else found
     result = found if isinstance(found, NetworkResult) else attrs.evolve(found.base, fused=found.to_dict())
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2))
+    if asked := answers():
+        asked.give(result.to_dict())
     elif not quiet:
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")

@@ -80,6 +80,7 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     from ..pieces.registry import is_path
     from ..writing import write_texts
     from .group import loaded
+    from .stdout import answer
 
     registry, texts = loaded(()), dict[Path, str]()
     for kind, name in (("workload", workload), ("hardware", hardware)):
@@ -94,8 +95,8 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     if there := [str(path) for path in texts if path.exists()]:
         raise SearchError(f"{listed(there)} exist; name another folder: sparsemap init FOLDER")
     first, second = (str(path) for path in write_texts(texts))
-    click.echo(f"wrote {first} and {second}; edit them, then:\n")
-    click.echo(f"sparsemap check {first} {second}\nsparsemap search {first} {second}")
+    then = f"sparsemap check {first} {second}\nsparsemap search {first} {second}"
+    answer({"files": [first, second]}, lambda: click.echo(f"wrote {first} and {second}; edit them, then:\n\n{then}"))
 
 
 VERBS = (extra, import_, init)

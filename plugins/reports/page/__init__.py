@@ -36,8 +36,10 @@ def html(page: Page) -> str:
     """The page as an HTML file: it loads nothing, and every text is escaped."""
     import jinja2
 
+    from .one_unit import in_one_unit
+
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("page.html.jinja").render(page=page)
+    return environment.get_template("page.html.jinja").render(page=page, in_one_unit=in_one_unit)

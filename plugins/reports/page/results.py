@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from sparsemap.errors import SearchError, SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
@@ -140,8 +142,14 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
-        blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
+        blocks = [*design.section(outcome).blocks, *(_without_places(table) for table in tables if table)]
         yield key, Section(part.name, blocks, text, f"layer-{part.folder.name.removesuffix('.toml')}")
+
+
+def _without_places(table: PageTable) -> PageTable:
+    """The table with numbers of another file than the page's."""
+    rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
+    return attrs.evolve(table, rows=rows)
 
 
 # ------------------------------------------------------------------------------------------------------- several results
