@@ -207,4 +207,4 @@ def simulate_command(
         context.exit(1)
 
 
-VERBS = (wbs, compile_command, simulate_command)
+VERBS = (compile_command, simulate_command)
