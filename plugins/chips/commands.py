@@ -68,8 +68,7 @@ def design(networks: tuple[str, ...], area: float | None, power: float | None, q
     HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
     docs/chips.md). A chip's worth is the cost of all layers searched on the chip; layers choose among the chip's
     formats and mechanisms. Writes the chip as a hardware TOML, a design per layer, and the front of EDP over area. The
-    same command resumes a stopped search, with the same result.
-    """
+    same command resumes a stopped search, with the same result."""
     from sparsemap.cli import output
     from sparsemap.cli.answers import answers
     from sparsemap.cli.group import INTERRUPTED

@@ -41,8 +41,7 @@ class ChipResult:
     searched: Mapping[str, Any]
     """Totals, area and layers of the chip during the search of chips."""
     reference: Mapping[str, Any]
-    """The given hardware with formats and units chosen freely by every layer, at no cost; never worse than `platform`.
-    """
+    """The given hardware with formats and units chosen freely by every layer, at no cost; never worse than `platform`."""
     platform: Mapping[str, Any]
     """The given hardware with its layers' most used units, searched as long as the chip; empty: outside the space."""
     tried: tuple[Mapping[str, Any], ...]
@@ -91,8 +90,7 @@ class ChipResult:
     def rows(self) -> list[dict[str, Any]]:
         """A row per distinct layer: costs of all its runs on the chip, relative to free choices on the given hardware.
 
-        With plans, a further row holds the costs between layers, so that the rows add up.
-        """
+        With plans, a further row holds the costs between layers, so that the rows add up."""
         rows, between = [], [_between(self.final), _between(self.reference)]
         for mine, free in [*zip(self.final["layers"], self.reference["layers"], strict=True), between]:
             row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}

@@ -56,8 +56,7 @@ def import_model(
     The densities are measured on its weights. Shapes are inferred, shares of nonzero weights counted, and N:M and block
     patterns found where weights follow a pattern. MODEL may also be weights alone, .safetensors or .npz, for the layers
     of --network. With --run the network is searched on each hardware, with the exact nonzeros of its weights; results
-    and report go to the folder `runs` beside the file.
-    """
+    and report go to the folder `runs` beside the file."""
     from sparsemap.cli import output
     from sparsemap.cli.networks import network_of
     from sparsemap.pieces.loading import load

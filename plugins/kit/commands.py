@@ -30,8 +30,7 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
     """Write a plugin NAME to start from.
 
     The plugin is a package with a module, a spec, and passing tests. NAME is lower-case words with hyphens, such as
-    wide-bitmask, the name of the package and of its piece.
-    """
+    wide-bitmask, the name of the package and of its piece."""
     from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_texts

@@ -53,8 +53,7 @@ def paper(name: str, **asked: Any) -> None:
     """Reproduce a table or figure of a paper.
 
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
-    For a quick look, --scale, --seeds and --workload make a study smaller.
-    """
+    For a quick look, --scale, --seeds and --workload make a study smaller."""
     from sparsemap.cli import output
     from sparsemap.cli.stdout import wrote
     from sparsemap.writing import check_writable

@@ -47,8 +47,7 @@ def _covering_columns(kept: Array, scores: Array) -> Array:
 def balanced(scores: Array, sparsity: float, part: int = 0) -> Array:
     """A mask with floor(sparsity * n) zeros in each range of n = `part` columns (0: all) of every row of blocks.
 
-    Every split of the outputs, and of the inputs into these ranges, is then even.
-    """
+    Every split of the outputs, and of the inputs into these ranges, is then even."""
     ends = range(part, scores.shape[1], part) if part else ()
     return np.hstack([_even_rows(own, sparsity) for own in np.split(scores, ends, axis=1)])
 
@@ -68,8 +67,7 @@ def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
     """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, at most Z = floor(sparsity * blocks) in
     total.
 
-    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned.
-    """
+    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned."""
     target = zeros_of(sparsity, kept.size)
     left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))
     kept = kept.copy()

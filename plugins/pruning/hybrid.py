@@ -54,8 +54,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
     """Mask (S, K) bool of the N words with the largest scores in every group of M in a row; ties go to the lower
     column.
 
-    A last group of g < M words keeps min(N, g).
-    """
+    A last group of g < M words keeps min(N, g)."""
     rows, columns = scores.shape
     padded = np.full((rows, -(-columns // pattern.m) * pattern.m), -np.inf)
     padded[:, :columns] = scores
@@ -69,8 +68,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
 def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
 
-    Pruned blocks come first, with a score of 0; ties go to the left block.
-    """
+    Pruned blocks come first, with a score of 0; ties go to the left block."""
     masked = np.where(kept, scores, 0.0)
     order = np.lexsort((masked, kept), axis=1)
     return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
@@ -82,8 +80,7 @@ def pruned_ranks(
     """Number of rank columns to prune in every layer: the cheapest of all layers until `needed` is reached.
 
     `ranked`: scores of the rank columns, ascending per layer; `pruned`: rank columns already pruned; `sizes`: weight of
-    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
-    """
+    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank."""
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
     candidates = sorted(
@@ -130,8 +127,7 @@ class Masks:
 class HybridPruner:
     """Step-by-step pruning of several layers together; pruned blocks stay pruned.
 
-    Layers whose size is no multiple of the block have the N:M pattern only.
-    """
+    Layers whose size is no multiple of the block have the N:M pattern only."""
 
     grids: Mapping[str, BlockGrid]
     pattern: NmPattern
@@ -183,8 +179,7 @@ class HybridPruner:
         """Masks of every layer with at least a share `sparsity` of zeros over all layers together.
 
         `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is renewed from the scores. Block scores are
-        sums over the chosen words of kept blocks.
-        """
+        sums over the chosen words of kept blocks."""
         self.check(sparsity)
         words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
         ranked, orders, pruned = {}, {}, {}

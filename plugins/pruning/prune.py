@@ -155,8 +155,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
     """A temporary folder with all files moved to `folder` at the end of the block.
 
-    An error leaves no file; replacing a file in `read` is an error too.
-    """
+    An error leaves no file; replacing a file in `read` is an error too."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     with temporary(near / "pruned", folder=True) as made:
         yield made

@@ -39,8 +39,7 @@ class Job:
     pattern: NmPattern = NmPattern(2, 4)
     block: BlockShape
     sparsity: float = 0.0
-    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Unused by `nm-only`.
-    """
+    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Unused by `nm-only`."""
     criterion: str = attrs.field(validator=attrs.validators.in_(CRITERIA))
     balance: str = "none"
     splits: Mapping[str, Split] = attrs.field(factory=dict)
@@ -162,8 +161,7 @@ def penalty_slope(gamma: Array, target: float) -> Array:
     blocks.
 
     *Weight Block Sparsity*, III-D, Eq. 13; L2(Gamma - T) is read as the square of a sum, since T is a single number. max
-    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA.
-    """
+    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
 
     def softmax(x: Array) -> Array:
         weights = np.exp(ALPHA * (x - np.max(x)))
@@ -216,8 +214,7 @@ class PruningRun:
     def trained(self, progress: Callable[[], None]) -> None:
         """Train a real number per block, Gamma, with the weights, under a penalty; then prune the smallest at once.
 
-        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here.
-        """
+        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here."""
         job, network, grids = self.job, self.network, self.steps.grids
 
         def gamma(name: str) -> Array:

@@ -66,8 +66,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
     by cell.
 
     Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
-    each tensor and the mechanism of each place change individually: alone, and in turn until A is B.
-    """
+    each tensor and the mechanism of each place change individually: alone, and in turn until A is B."""
     from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
@@ -116,8 +115,7 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
 
     RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
     study, energy and cycles have a bar for each layer, or for the best seed of each cell; ratios show a study's
-    comparisons, with means and intervals.
-    """
+    comparisons, with means and intervals."""
     from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -158,8 +156,7 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     """Write a page about RESULTS, as an HTML file.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
-    compared side by side, and the page names the best.
-    """
+    compared side by side, and the page names the best."""
     from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text

@@ -50,8 +50,7 @@ class PageTable:
     def lines(self, untold: Iterable[str] = (), align: str = "", **how: Any) -> list[str]:
         """The rows as text, numbers to the right (or by `align`), without the `untold` heads.
 
-        `how` are further arguments of `output.table`.
-        """
+        `how` are further arguments of `output.table`."""
         from sparsemap.cli import output
 
         head = ["" if name in untold else name for name in self.head]

@@ -25,8 +25,7 @@ def sweep(designs: tuple[str, ...], tensor: str, densities: str, objective: str,
     """Evaluate designs over densities of a tensor.
 
     Other densities stay fixed, except derived densities such as the output's. The best design at each density is
-    marked; an invalid design is listed with the reason.
-    """
+    marked; an invalid design is listed with the reason."""
     from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file

@@ -39,8 +39,7 @@ def _single(instance: Robust, attribute: attrs.Attribute, objective: Objective) 
 class Robust(Objective):
     """A single score over all densities in the ranges of a workload.
 
-    Without a range, the score of `objective`. Energy and cycles of the result are at the nominal densities.
-    """
+    Without a range, the score of `objective`. Energy and cycles of the result are at the nominal densities."""
 
     type_name: ClassVar[str] = "robust"
 
@@ -74,8 +73,7 @@ class Robust(Objective):
     @property
     def monotone(self) -> bool:
         """Whether better costs never worsen the score; false for `fit = "nominal"`, where a design may fit a further
-        scenario.
-        """
+        scenario."""
         return self.objective.monotone and self.fit != "nominal"
 
     def of(self, problem: Problem) -> Objective:

@@ -61,8 +61,7 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
 
     The project becomes workload, hardware, space and design. It is one file or several, or all YAML files of a folder.
     Parts without a counterpart in SparseMap are listed with their place; the design is left out if its numbers would
-    differ.
-    """
+    differ."""
     from sparsemap.cli.stdout import answer, wrote
 
     from .project import import_project, line, write

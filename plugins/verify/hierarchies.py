@@ -42,8 +42,7 @@ def cheapest(
 
     A rank takes a part to a larger part along a dimension; information from an outer rank to an inner rank has its
     price. `fullest`: bits of the fullest tile with these sizes, whatever lies outside, for the whole tile only. None:
-    too many parts, strides, or densities that depend on shapes.
-    """
+    too many parts, strides, or densities that depend on shapes."""
     dims = tensor.dims
     if occupancy.by_shape or any(c > 1 for rank in tensor.ranks for _, c in rank):
         return None
@@ -102,8 +101,7 @@ def _prices(
 
     `price` is by the information from the next rank outside (`TOLD`), then by whether the rank marks the ends of the
     fibers inside. Offsets mark the ends too. `there` and `anywhere`: chance of a nonzero by words of a part, in the
-    tile and anywhere in the tensor.
-    """
+    tile and anywhere in the tensor."""
     full = math.prod(max(b for _, b in steps))
     below, box = (np.array([there[words[step[i]]] for step in steps]) for i in range(2))
     usual = np.array([anywhere[words[part]] for part, _ in steps])

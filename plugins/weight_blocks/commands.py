@@ -174,8 +174,7 @@ def simulate_command(
     on arrays of bytes, with random weights and inputs or yours. Outputs must equal dense convolutions of the masked
     weights bit by bit, no stale byte may be read, and bytes and cycles must be those of the time model. Last, the
     pipelines run as events, with two buffers and with one. The exit status is 1 after a difference, also of more than
-    1 % in the time of a layer.
-    """
+    1 % in the time of a layer."""
     from sparsemap.arrays import read_arrays
     from sparsemap.cli.progress import steps_bar
     from sparsemap.cli.stdout import answer

@@ -51,8 +51,7 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too.
-    """
+    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too."""
     layer = cut.layer
     count = -(-rows // step)
     top = np.clip(layer.top_rows - first, 0, rows)
@@ -101,8 +100,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
     """Seconds of LOAD and LOADW together.
 
     Resident weights come with the first tile. Passes come individually, again for every tile, the first pass parallel
-    to the tile's activations.
-    """
+    to the tile's activations."""
     rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
     found = np.empty(rows.shape)
     for height in np.unique(rows):
@@ -162,8 +160,7 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
     """An iteration over `step` output rows: bytes loaded per column of cores, cycles of a core, and bytes written.
 
-    `kept`: kept blocks of the chunk (or of a part of it).
-    """
+    `kept`: kept blocks of the chunk (or of a part of it)."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
@@ -181,8 +178,7 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 
 def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
     """End of a pipeline of `count` iterations with two buffers each for inputs and outputs, with optional fill and
-    drain.
-    """
+    drain."""
     alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
     return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
 

@@ -59,14 +59,12 @@ class Instruction:
     """LOADWM: bytes between the records of rows of cores sharing a memory tile."""
     rows: tuple[int, ...] = ()
     """First row of the first iteration, rows, rows between iterations, first row of the last iteration; for LOAD and
-    WRITE the first two. Rows and columns outside the image are padding.
-    """
+    WRITE the first two. Rows and columns outside the image are padding."""
     columns: tuple[int, ...] = ()
     """First image column for the first column of cores, columns, columns between columns of cores."""
     channels: tuple[int, ...] = ()
     """First channel for the first core, channels, and channels between rows and between columns of cores; parts and
-    steps follow each other.
-    """
+    steps follow each other."""
     cores: int = 0
     """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
     core: tuple[int, ...] = ()
@@ -207,8 +205,7 @@ class RowTile:
         """A chunk of weights and its iterations.
 
         Iterations at the padding are separate groups, all others form a group. With parts of the input channels, each
-        iteration runs the parts in sequence.
-        """
+        iteration runs the parts in sequence."""
         weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]

@@ -106,8 +106,7 @@ class MeshLayer:
 
     def kept(self, parts: int) -> Array | int:
         """(block rows, parts) kept blocks in equal parts of the input channels; a single number without a mask, since
-        all parts are then even.
-        """
+        all parts are then even."""
         if self.mask is not None:
             return self.mask.reshape(len(self.mask), parts, -1).sum(axis=2)
         blocks = self.blocks[1] // parts

@@ -93,8 +93,7 @@ def fit(
     """A place for each (tensor, size) beside the tensors `held`, or None if they do not fit in this order.
 
     Each goes to the end of a hole, so as to leave the largest hole after all but the `staying` and new tensors are
-    gone.
-    """
+    gone."""
     if not sizes:
         return []
     (name, size), *others = sizes

@@ -103,8 +103,7 @@ def compile_layers(
     """The schedule of a network on a machine.
 
     `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
-    equal names up to an "@", divide the input channels equally, since they have the same weights.
-    """
+    equal names up to an "@", divide the input channels equally, since they have the same weights."""
     slices = slices or {}
     if machine.listed:
         layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
@@ -162,8 +161,7 @@ def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
 
 def least_weights(cut: Cut, passes: int) -> int:
     """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or of the smallest sound
-    sub-volume.
-    """
+    sub-volume."""
     if not cut.convolves:
         return 0
     if cut.machine.listed:
@@ -201,8 +199,7 @@ def signature(cut: Cut, placement: Placement) -> Any:
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
     """The sub-volume that takes the least time of all that fit, or the rule's in the paper's estimator.
 
-    `part`: fixed input channels of a chunk, or 0.
-    """
+    `part`: fixed input channels of a chunk, or 0."""
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
@@ -246,8 +243,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
     """The layers of all tiles of a chain, and the slices read first and written last.
 
     Rows of tiles differ by at most one, longer tiles first, since the first and the last tile overlap with a single
-    tile.
-    """
+    tile."""
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
     ends = list(accumulate(rows + (number < longer) for number in range(count)))

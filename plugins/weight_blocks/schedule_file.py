@@ -40,8 +40,7 @@ LONGEST = 1 << 17
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
     """Write a schedule, its layers as CSV, its listing, and a `masks.json`.
 
-    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even.
-    """
+    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
     table = schedule_table(name, hardware, schedule, instructions)
@@ -160,8 +159,7 @@ def read_schedule(folder: Path) -> Compiled:
     """The schedule of a file of `write_schedule`.
 
     Layers, sub-volumes, machine and masks are compiled again; SpecError names the first value of the file, such as a
-    field of an instruction, that does not follow from these.
-    """
+    field of an instruction, that does not follow from these."""
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:

@@ -143,8 +143,7 @@ class NetworkData:
 
 def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
     """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in PyTorch's order; SparseMapError for other
-    arrays.
-    """
+    arrays."""
     found: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
         base, _, kind = name.rpartition(".")
@@ -187,8 +186,7 @@ def execute(
 ) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
     """Runs a schedule: volumes, whether the output of each layer is bit-equal, and DDR at the end.
 
-    `BrokenSchedule` where an instruction cannot be executed.
-    """
+    `BrokenSchedule` where an instruction cannot be executed."""
     plans = compiled.schedule.plans
     machinery = Machinery(compiled, data.weights, Tensors(compiled.schedule))
     for name, array in data.inputs.items():
@@ -306,8 +304,7 @@ def pipeline(load: float, compute: float, write: float, count: int, buffers: int
     """End time of `count` iterations in three stages of given seconds; a stage runs one iteration at a time, in order.
 
     A load waits for a free input buffer, released at the end of an earlier iteration's computation. A computation waits
-    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`.
-    """
+    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`."""
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):
         loads.append(max(loads[-1], computes[0]) + load)

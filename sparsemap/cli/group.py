@@ -62,8 +62,7 @@ def say_moved(typed: str) -> None:
 
 class Verbs(click.Group):
     """The verbs. The verbs of a module are imported on use of any, or for a list of all; plugins follow after the
-    built-in modules.
-    """
+    built-in modules."""
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()

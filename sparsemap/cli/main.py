@@ -27,8 +27,7 @@ from .group import INTERRUPTED, NumberRange, Verbs, completing, loaded, plugin_d
 def cli(ctx: click.Context, traceback: bool) -> None:
     """Search mapping and sparse strategy of a sparse tensor accelerator together.
 
-    Start with:  sparsemap search mm3 cloud
-    """
+    Start with:  sparsemap search mm3 cloud"""
     if traceback and TRACEBACK not in os.environ:
         os.environ[TRACEBACK] = "1"  # the workers of a study get it as well
         ctx.call_on_close(lambda: os.environ.pop(TRACEBACK, None))
@@ -90,8 +89,7 @@ def search(
     by `sparsemap import`: the search uses the project's space, starts from the project's design, and compares both
     designs. Ctrl-C ends the search and keeps the best design so far. With --out the same command resumes a stopped
     search, and ends with the same result. With --prove the search ends when no design can be better by more than a
-    factor; `sparsemap verify DIR/certificate.json` checks the proof.
-    """
+    factor; `sparsemap verify DIR/certificate.json` checks the proof."""
     from ..problem.levels import without_capacity
     from ..problem.load import load_problem
     from ..searching.budget import Budget

@@ -73,14 +73,12 @@ def _shown(value: Any) -> str:
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
 """Columns of `NetworkResult.groups` left out on narrow terminals: shares of cycles and energy, units, cycles, gaps,
-time, limits.
-"""
+time, limits."""
 
 
 WIDE_PLAN = (9, 5, 7, 1, 6, 8)
 """Columns of `FusedResult.table` left out on narrow terminals: reasons, cycles, utilisation, input levels, times,
-limits.
-"""
+limits."""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str, **where: Any) -> None:
@@ -120,8 +118,7 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
     """Prints the reasons for missing designs, by name of the search: each reason once; an empty reason was already
-    printed.
-    """
+    printed."""
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
@@ -158,8 +155,7 @@ def totals_text(result: NetworkResult) -> str:
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
     """Live progress of finished cells; failures are printed at once. Ctrl-C ends the program with a note; without a
-    `folder` nothing is kept.
-    """
+    `folder` nothing is kept."""
     from ..searching.result import broken
     from ..study.cells import running
 

@@ -25,8 +25,7 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
     """List kinds, pieces of KIND, or fields of NAME.
 
     KIND is a kind such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: prints the
-    fields with units and meanings, and the origin; for a network the layers.
-    """
+    fields with units and meanings, and the origin; for a network the layers."""
     from . import output as cli_output
     from .keys import first_sentence
     from .stdout import answer
@@ -98,8 +97,7 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
     FILE may be a folder of spec files, or the folder of a plugin: formats in Python are then tested too. Files checked
     together may name each other's pieces.
 
-    All mistakes are reported at once.
-    """
+    All mistakes are reported at once."""
     from .check import check_classes, check_files
 
     packages = tuple(text for text in files if _has_types(Path(text)))  # plugins, whose types their specs need
@@ -165,8 +163,7 @@ def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugi
     """Print the JSON Schema of spec files of KIND.
 
     Editors complete and check a spec with the line `#:schema PATH` on top. A schema knows the names of the loaded
-    plugins.
-    """
+    plugins."""
     from . import reference
     from . import schema as schemas
     from .stdout import answer, wrote

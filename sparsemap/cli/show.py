@@ -60,8 +60,7 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
     """A valid design file as a search result, or the design in the named scenario; `SearchError` for an unknown
-    scenario or an invalid design.
-    """
+    scenario or an invalid design."""
     from ..searching.result import result_of
 
     result, problem, reasons = design_result(path, registry)
@@ -81,8 +80,7 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 def designs_in(path: str) -> dict[str, str]:
     """Paths of designs: for a design itself, under the empty name; for another folder, the designs below by step of a
-    plan, layer or cell.
-    """
+    plan, layer or cell."""
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 
@@ -128,8 +126,7 @@ def show() -> None:
     """Show costs or a report of a design, or a space.
 
     `sparsemap show DESIGN` evaluates a design, a TOML file or the folder of a search; `sparsemap show loop-nest DESIGN`
-    prints a report from the list below.
-    """
+    prints a report from the list below."""
 
 
 def report_verb(name: str, about: str) -> click.Command:
@@ -190,8 +187,7 @@ def space(workload: str, hardware: str, space: str | None, genes: bool, plugin_d
 def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Write a DESIGN as files for another program.
 
-    DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files.
-    """
+    DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files."""
     from .stdout import wrote
 
     registry = loaded(plugin_dirs)

@@ -254,8 +254,7 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 def write_command(folder: str | Path) -> None:
     """Writes the command into the folder of its results, if any, for the page about the results; paths of files are
-    relative to the working directory.
-    """
+    relative to the working directory."""
     from ..writing import write_text
 
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
@@ -275,8 +274,7 @@ def say_place(result: Result, out: str | None) -> None:
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
     """Whether `--report` is possible, checked before the search by calling the verb without results; reports anything
-    missing.
-    """
+    missing."""
     return _page((), plugin_dirs, "no report will be written")
 
 

@@ -50,8 +50,7 @@ class Importer(click.Command):
 def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Read an ONNX model or a Timeloop project.
 
-    The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind.
-    """
+    The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind."""
     root: Any = ctx.find_root().command
     known = [verb for verb in root.every(ctx) if isinstance(verb, Importer)]
     named = [word for word in words if not word.startswith("-")]
@@ -75,8 +74,7 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     """Write a workload and a hardware to start from.
 
     FOLDER gets workload.toml and hardware.toml. Both are copies of pieces from `sparsemap list workload` and `sparsemap
-    list hardware`, with their comments.
-    """
+    list hardware`, with their comments."""
     from ..pieces.registry import is_path
     from ..writing import write_texts
     from .group import loaded

@@ -217,8 +217,7 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tup
     """Multiplications per cycle against multiplications per word of the outermost level, and the layers without such
     words.
 
-    A point per design, if the level has a bandwidth.
-    """
+    A point per design, if the level has a bandwidth."""
     marks, weights, unmoved, width, peak = [], list[float](), list[str](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:

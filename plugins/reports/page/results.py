@@ -124,8 +124,7 @@ def _shape(layer: Mapping[str, Any]) -> str:
 
 def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
     """A collapsed section for each design (loop nest, cycles, free resources), by its file in a plan, else by its
-    layer.
-    """
+    layer."""
     designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
     designs.pop("", None)  # operations
     for key, part in reversed(designs.items()):
@@ -158,8 +157,7 @@ def _without_places(table: PageTable) -> PageTable:
 def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
     """The best result with reasons, numbers, ratios, layers, and energy and time of each result.
 
-    Ratios are to the reference, or else to the first result, within each problem.
-    """
+    Ratios are to the reference, or else to the first result, within each problem."""
     each, note = of_sides.alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
@@ -222,8 +220,7 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
     """Layers of the first network with several sides: a table, charts of the decisive layers, and a text.
 
     Decisive layers are ordered by the difference between the best and the next side. None if no two sides have layers
-    in common.
-    """
+    in common."""
     for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:
