@@ -8,20 +8,19 @@ designs found decode, or let pass by. With --out it goes on where it was stopped
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import HARDWARE, WORKLOADS, asked, mean
 
 from sparsemap import load_problem, search, search_network
 from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 
-WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))
-HARDWARE = ("edge-16gbps", "mobile", "cloud")
+PLATFORMS = ("edge-16gbps", *HARDWARE[1:])
 HEADER = ("workload", "hardware", "genes", "cost_model", "budget", "seeds", "edp_over_without", "found")
 
 
@@ -62,29 +61,25 @@ def network(
 def table(rows: list[list[str]]) -> str:
     """Ratios by genes and hardware: the mean, of how many cells, better and worse by more than 1 %, and the ends."""
     found = []
-    for genes, hardware in sorted({(row[2], name) for row in rows for name in (*HARDWARE, "all")}):
+    for genes, hardware in sorted({(row[2], name) for row in rows for name in (*PLATFORMS, "all")}):
         ratios = np.array([float(row[6]) for row in rows if row[2] == genes and hardware in (row[1], "all")])
         if ratios.size:
             ends = f"{ratios.min():.2f} to {ratios.max():.2f}"
             better, worse = int((ratios < 0.99).sum()), int((ratios > 1.01).sum())
-            mean = f"{np.exp(np.log(ratios).mean()):.3f}"
-            found.append([genes, hardware, str(len(ratios)), mean, str(better), str(worse), ends])
+            found.append([genes, hardware, str(len(ratios)), f"{mean(ratios):.3f}", str(better), str(worse), ends])
     header = ["genes", "hardware", "cells", "EDP, with over without", "better", "worse", "from .. to"]
     return markdown_table([header, *found], "<<>>>>>")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--genes", choices=("decoding", "passing"), default="decoding")
-    parser.add_argument("--cost-model", default="physical")
-    parser.add_argument("--budget", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--network", action="append", help="networks in place of the cells")
-    parser.add_argument("--out", type=Path)
-    given, registry = parser.parse_args(), load()
+    given = asked(
+        __doc__.split("\n")[0], genes={"choices": ("decoding", "passing"), "default": "decoding"}, cost_model="physical",
+        budget=500, seeds=1, network={"action": "append", "help": "networks in place of the cells"}, out={"type": Path},
+    )  # fmt: skip
+    registry = load()
     known = list(csv.reader(given.out.open()))[1:] if given.out and given.out.exists() else []
     rows = [row for row in known if row[2:6] == [given.genes, given.cost_model, str(given.budget), str(given.seeds)]]
-    for name in HARDWARE:
+    for name in PLATFORMS:
         spec = registry.spec("hardware", name)
         decodes = given.genes == "decoding"
         levels = [level | {"decodes": decodes and bool(i)} for i, level in enumerate(spec["levels"])]

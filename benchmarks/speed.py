@@ -1,19 +1,17 @@
 """How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
 
-    python benchmarks/speed.py [--quick] [--chips] [--crisp] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
+    python benchmarks/speed.py [--quick] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
 
 Prints valid designs per second and core, whole searches and the rate at which random designs are rejected, cold and
-warm, at several batch sizes; where the time goes; start-up times; peak memory; how speed changes with the size of a
-problem; and what a second worker adds to a study. `--chips`, `--crisp` and `--against` print one table alone: designs on
-a second chip; searches over the densities `crisp` and `block`; this tree and another commit, measured in turns in the
-same run (`pairs.py`). Times are processor time unless it says otherwise, so that other programs on the machine disturb
+warm, at several batch sizes; designs on a second chip; where the time goes; start-up times; peak memory; and how speed
+changes with the size of a problem. `--against` prints one table alone: this tree and another commit, measured in turns
+in the same run (`pairs.py`). Times are processor time unless it says otherwise, so that other programs on the machine disturb
 little; machines are compared by the calibration kernel.
 """
 
 from __future__ import annotations
 
 import cProfile
-import os
 import platform
 import pstats
 import resource
@@ -36,12 +34,7 @@ from sparsemap.files import percent
 from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 
-PROBLEMS = [
-    ("mm3", "cloud"),
-    ("mm13", "cloud"),
-    ("conv4", "cloud"),
-    ("batched-matmul-8x64x64x64", "clustered"),
-]
+PROBLEMS = [("mm3", "cloud"), ("mm13", "cloud"), ("conv4", "cloud"), ("batched-matmul-8x64x64x64", "clustered")]
 BATCHES = [256, 1024, 4096, 16384]
 GENOMES = 1 << 15
 """Genomes per measurement, in batches: some valid ones are among random genomes of any problem here."""
@@ -197,30 +190,6 @@ def cold(workload: str, hardware: str, search: bool) -> float:
     return float(python("-c", code))
 
 
-def crisp() -> list[list[str]]:
-    """Seconds of a default search of 20,000 designs in a fresh process, for weights of two patterns with as many nonzeros
-    whose blocks do not divide the columns; one after the other, seed by seed."""
-    patterns = {
-        "crisp": {"type": "crisp", "n": 2, "m": 4, "block": 64, "keep": 14},
-        "block": {"type": "block", "block": [64, 64], "density": 7 / 72},
-    }
-
-    def seconds(pattern: dict[str, object], seed: int) -> float:
-        workload = {
-            "einsum": "Z[s, x] = P[x, k] * Q[s, k]",
-            "dims": {"s": 512, "x": 49, "k": 4600},
-            "density": {"P": 1.0, "Q": pattern},
-        }
-        code = (
-            f"import time, sparsemap; p = sparsemap.load_problem({workload}, 'cloud'); p.space.names; t = time.process_time(); "
-            f"sparsemap.search(p, budget=20000, seed={seed}); print(time.process_time() - t)"
-        )
-        return float(python("-c", code))
-
-    rows = [(seed, *(seconds(pattern, seed) for pattern in patterns.values())) for seed in range(3)]
-    return [[f"{seed}", f"{first:.2f} s", f"{second:.2f} s", f"{first / second:.2f}x"] for seed, first, second in rows]
-
-
 def startup() -> list[list[str]]:
     """Processor seconds of the parts of a start, each in a process of its own."""
 
@@ -297,18 +266,6 @@ def growth(registry: object, seconds: float) -> list[list[str]]:
     return rows
 
 
-def workers() -> list[list[str]]:
-    """Seconds on the wall of the study `all-cells`, 84 searches, by one worker and by two."""
-    rows, seconds = [], []
-    for jobs in (1, 2):
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            python("-m", "sparsemap", "run", "all-cells", "--jobs", str(jobs), "--out", f"{folder}/out", "--quiet")
-            seconds.append(time.perf_counter() - start)
-        rows.append([f"{jobs}", f"{seconds[-1]:.1f} s", f"{seconds[0] / seconds[-1]:.2f}x"])
-    return rows
-
-
 def peak_memory(budgets: list[int]) -> list[list[str]]:
     """Peak memory of whole searches of mm3 on cloud, each in a process of its own."""
     rows = []
@@ -330,8 +287,6 @@ def main() -> None:
     options = asked(
         __doc__,
         quick={"action": "store_true", "help": "a minute instead of several, less exact"},
-        chips={"action": "store_true", "help": "only the table of warm tables across chips"},
-        crisp={"action": "store_true", "help": "only the table of `crisp` beside `block`"},
         against={"metavar": "REV", "help": "only the table of this tree beside another commit"},
         rounds={"type": int, "default": 10, "help": "turns of `--against`"},
         markdown={"type": Path, "help": "also write the tables to this file"},
@@ -342,18 +297,11 @@ def main() -> None:
         if options.markdown is not None:
             options.markdown.write_text(text)
         return
-    if options.crisp:
-        title = "`crisp` beside `block`, 512 x 4,600 in blocks of 64: a search of 20,000, cold, processor time"
-        print(table(title, ["seed", "crisp", "block", "ratio"], crisp()))
-        return
     seconds = 0.2 if options.quick else 1.5
     batches = [1024, 16384] if options.quick else BATCHES
     registry = load()
     head = ["2,000 designs", "first chip", "second chip", "second chip, tables empty"]
     warm = partial(table, "Warm tables across chips: `physical`, processor time", head)
-    if options.chips:
-        print(warm(chips(registry)))
-        return
     kernel = calibration(seconds)
     unit = 65536 / kernel
     parts = [
@@ -386,10 +334,6 @@ def main() -> None:
     show(table("Start-up, processor time", ["step", "seconds"], startup()))
     budgets = [20_000, 200_000] if options.quick else [20_000, 200_000, 1_000_000]
     show(table("Peak memory", ["process", "memory"], peak_memory(budgets)))
-    cores = os.cpu_count() or 1
-    if cores > 1 and not options.quick:
-        title = f"A study of 84 cells, 2,000 designs each, on {cores} cores, by the clock on the wall"
-        show(table(title, ["workers", "time", "speed-up"], workers()))
     if options.markdown is not None:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         title = ["# Speed", "", "`python benchmarks/speed.py --markdown FILE` wrote this.", ""]

@@ -42,8 +42,7 @@ UNREADABLE = (
 
 def read_arrays(path: Path, endings: Sequence[str] = (".npz", ".safetensors")) -> dict[str, Array]:
     """Numeric arrays of a file by name; the array of a .npy has the name of the file. SpecError for another kind of
-    file or an incomplete file.
-    """
+    file or an incomplete file."""
     check_file(path, FILE_BYTES)
     if path.suffix not in endings:
         text = f"found the ending {path.suffix!r}, expected {' or '.join(endings)}"
@@ -109,8 +108,7 @@ def _safetensors(path: Path) -> dict[str, Array]:
 def _floats(words: Array, dtype: str) -> Array:
     """Decodes words to floats. bfloat16 is the upper half of a float32, E5M2 the upper half of a float16. E4M3, in the
     variant without infinities, is a table: bias 7, subnormal at exponent 0, NaN where all bits but the sign are set
-    (Micikevicius et al., 2022).
-    """
+    (Micikevicius et al., 2022)."""
     if dtype == "BF16":
         return (words.astype("<u4") << 16).view("<f4")
     if dtype == "F8_E5M2":

@@ -23,8 +23,7 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:
     """One line per row, under the columns of `head`, by default all keys of the rows; None, infinity and NaN are empty.
 
-    A text in the form of a spreadsheet formula gets an apostrophe in front; a number as text stays.
-    """
+    A text in the form of a spreadsheet formula gets an apostrophe in front; a number as text stays."""
     text = io.StringIO()
     keys = head or list(dict.fromkeys(key for row in rows for key in row))
     writer = csv.DictWriter(text, keys, lineterminator="\n")

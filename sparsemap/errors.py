@@ -20,8 +20,7 @@ import attrs
 class Mistake:
     """One mistake in a spec: its file, the path of the wrong value such as `levels[1].fanout`, and the reason.
 
-    `file` and `path` may be empty, for instance for a table built in Python.
-    """
+    `file` and `path` may be empty, for instance for a table built in Python."""
 
     file: str
     path: str

@@ -89,8 +89,7 @@ def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:
     """Rows of equal length as lines of columns, aligned `<` left or `>` right; the last mark serves all further
-    columns.
-    """
+    columns."""
     return [(" " * gap).join(cells).rstrip() for cells in padded(rows, align)]
 
 

@@ -192,8 +192,7 @@ def page(module: str, name: str, template: str = "", **fields: Any) -> str:
     """The page `name`: the template of this name, or another one, beside a module (its `__file__`), with its fields.
 
     A template is Markdown with fields as in `str.format`, `{name}` or `{study.budget:,}`; a list of rows is a table. A
-    paragraph or an entry of a list goes over several lines of it; in the page it is one.
-    """
+    paragraph or an entry of a list goes over several lines of it; in the page it is one."""
     lines: list[str] = []
     for line in Path(module).with_name(f"{template or name}.md").read_text("utf-8").splitlines():
         if lines and not OWN.match(line) and not WHOLE.match(lines[-1]):

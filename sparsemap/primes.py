@@ -51,8 +51,7 @@ def divisors(size: int) -> list[int]:
 
 class Divisors(NamedTuple):
     """Divisors of a size as arrays: all n divisors (n,) float64, ascending; the exponent of each of the P primes in
-    each divisor (P, n); and for each prime, ascending, the list of its powers from 0 on.
-    """
+    each divisor (P, n); and for each prime, ascending, the list of its powers from 0 on."""
 
     numbers: Any
     exponents: Any

@@ -31,8 +31,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> list[Path]:
     """Writes several files: all are complete before the first replaces its target, and the last in order is replaced
-    last. Removes the `obsolete` files.
-    """
+    last. Removes the `obsolete` files."""
     with ExitStack() as stack:
         for path in reversed(list(texts)):
             stack.enter_context(replacing(path)).write_text(texts[path], "utf-8", newline="\n")
@@ -61,8 +60,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 @contextmanager
 def temporary(path: Path, folder: bool = False) -> Iterator[Path]:
     """A temporary file or folder beside `path`, until the end of the block. The process locks it while alive; leftovers
-    of dead processes in the parent folder are removed.
-    """
+    of dead processes in the parent folder are removed."""
     sweep(path.parent)
     with ExitStack() as held:
         made = path

@@ -115,8 +115,7 @@ class LowerBound:
         self.links = LeastLinks(self.words, self.accesses, self.inside, self.instances)
         self.ways = self._outermost()
         """K ways: by class, (N,) energy, cycles, and cycles with all else waiting; then pairs of energy and cycles (n,)
-        common to all classes.
-        """
+        common to all classes."""
         parts = []
         for energy, cycles, waiting, pj, steps in self.ways:
             if not waiting.any():
@@ -152,8 +151,7 @@ class LowerBound:
         """Share of the computes taking a cycle under any skips; 0 where this is no more than `_effectual`.
 
         Only filters on operands saving time, and a skip at the unit, let a compute pass without a cycle. Without a skip
-        at the unit, at most the computes empty in all operands vanish (without `positions`).
-        """
+        at the unit, at most the computes empty in all operands vanish (without `positions`)."""
         lay, places, options = self.layout, self.places, self.words.known.options
         if places.deals or (places.compute is not None and (places.compute.kind == SKIP).any()):
             return 0.0
@@ -187,8 +185,7 @@ class LowerBound:
 
     def _shares(self, level: int, splits: Array | None) -> Array:
         """(T, n) largest number of computes served by a single access of each tensor, for every split. In windows, sums
-        of two dimensions have at least n1 + n2 - 1 distinct values (4.2).
-        """
+        of two dimensions have at least n1 + n2 - 1 distinct values (4.2)."""
         lay = self.layout
         if splits is None:  # the best for each tensor by itself
             limit = lay.problem.mapping_levels[lay.spatial[level] or 0].limit
@@ -206,8 +203,7 @@ class LowerBound:
     def _taken(self, t: int, splits: Array | None) -> Array:
         """(n,) share of words among the positions accessed in tensor t next to the compute units; a word read by
         several units at once counts once, as in the model. Without `splits`, the share over the accesses of all
-        computes.
-        """
+        computes."""
         lay = self.layout
         if not self.padding:
             return np.ones(1)
@@ -232,8 +228,7 @@ class LowerBound:
 
     def leaving(self) -> tuple[Array, Array, Array]:
         """Traffic of the outermost level by class: pJ, cycles, and cycles during which inner levels wait, if the next
-        level holds a single copy of every tile (`overlap`).
-        """
+        level holds a single copy of every tile (`overlap`)."""
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
@@ -277,8 +272,7 @@ class LowerBound:
 
         An instance reads back all partial sums except the first of each word (4.3): the more children sum a word, the
         fewer reads. Numbers of children are listed separately where the difference matters relative to `least` pJ.
-        `near`: include the costs of the children's tiles.
-        """
+        `near`: include the costs of the children's tiles."""
         lay, level = self.layout, self.layout.S - 1
         if level == 0:
             return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's

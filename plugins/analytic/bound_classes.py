@@ -50,8 +50,7 @@ class ClassTable:
     primes: tuple[Array, Array]
     inside: tuple[Array, Array, Array]
     """Per option: the places of its divisors among the dimension's options, then of the others; the number of divisors.
-    Per dimension: the number of options.
-    """
+    Per dimension: the number of options."""
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
@@ -92,8 +91,7 @@ class ClassTable:
         self, energy: Array, loops: Array, way: Array, designs: Designs, classes: Array, rng: np.random.Generator
     ) -> dict[str, Array]:
         """Bounds and order of designs moved to promising tiles of the children: the cheapest of random tiles inside the
-        tile of the class. `energy`, `loops` (K, n) come from `InnerTiles.promise`; `way` (N,) is the row K of a class.
-        """
+        tile of the class. `energy`, `loops` (K, n) come from `InnerTiles.promise`; `way` (N,) is the row K of a class."""
         mine, tiles = way[classes], self.outer.tile[classes]
         at = [np.searchsorted(option, self.grid.extents[d, tiles]) for d, option in enumerate(self.grid.options)]
         given = rng.random((self.layout.D, len(tiles), DRAWN)), np.array(at), *self.inside, energy, mine
@@ -107,8 +105,7 @@ class ClassTable:
     def _exchanged(self, designs: Designs, outer: int, wanted: Array, loop: Array) -> dict[str, Array]:
         """Bounds and order with extents `wanted` (D, B) inside mapping level `outer`, and `loop` (B,) innermost around
         them. Added factors go to the first temporal loops inside. Removed factors come from these loops first, then
-        from temporal loops further in, then from spatial loops.
-        """
+        from temporal loops further in, then from spatial loops."""
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
         part, turns = bounds[outer:], order[outer:]
         spatial = [m.spatial for m in self.layout.problem.mapping_levels[outer:]]

@@ -39,8 +39,7 @@ class LeastAccesses:
 
     def _touched(self, t: int) -> float:
         """Words of the tensor touched by some compute, without the holes of strides and, with `padding`, without
-        padding.
-        """
+        padding."""
         sizes, words = self.layout.problem.sizes, float(self.layout.visited[1, t])
         if self.padding and any(there is not None for there in self.layout.gaps[t]):
             gaps, share = self.layout.gaps[t], self.layout.ends / self.layout.sizes
@@ -66,8 +65,7 @@ class LeastAccesses:
         `extents` (D, n): computes served by an access along each dimension; by default one.
 
         Filters of several levels nest (7.2): together they remove the share of the strongest. A leader tile covers at
-        least the extents of the dimensions not moving the target.
-        """
+        least the extents of the dimensions not moving the target."""
         lay = self.layout
         extents = np.ones((lay.D, 1)) if extents is None else np.where(lay.relevant[t][:, None], 1.0, extents)
         kept: Array = np.ones(extents.shape[1])
@@ -115,8 +113,7 @@ class LeastAccesses:
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) probability of a nonzero among `words` words of a leader; where shapes matter, the probability for one
-        word.
-        """
+        word."""
         occupancy = self.layout.occupancies[c]
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
@@ -185,8 +182,7 @@ class LeastAccesses:
 
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
         """Ranks of a leader in which an access of `t` meets at least the leader's tile in a child, and no more is
-        known.
-        """
+        known."""
         ranks = list(self.layout.ranks[c])
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks

@@ -34,8 +34,7 @@ MOST_PARTS = 1 << 14
 """Limit of the parts of a tensor; beyond, nothing is tried."""
 MOST_STEPS = 1 << 15
 """Limit of steps from a part to a larger part. Beyond, parts of equally many words are merged; if still beyond, nothing
-is tried.
-"""
+is tried."""
 
 
 @attrs.frozen(eq=False)
@@ -47,8 +46,7 @@ class RankSteps:
     options: list[Array]
     """Divisors of each of these dimensions, ascending."""
     part: Array
-    """Index of a part, by the places of its extents among `options`, in C order; 0 is one word, the last is the tensor.
-    """
+    """Index of a part, by the places of its extents among `options`, in C order; 0 is one word, the last is the tensor."""
     layer: Array
     """(m,) layer of every part: every step goes to a higher layer."""
     start: Array
@@ -72,8 +70,7 @@ class RankSteps:
     @classmethod
     def of(cls, lay: Layout, t: int, sizes: Array) -> RankSteps | None:
         """Steps of a part with extents `sizes` (D,). None: too many steps, or rank lengths depend on their order
-        (strides).
-        """
+        (strides)."""
         dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
         options = [np.array(divisors(int(sizes[d]))) for d in dims]
         if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
@@ -137,8 +134,7 @@ class LeastRanks:
     options: list[Array]
     through: Array
     """Bits of the cheapest hierarchy of ranks through each part, indexed by the places of the part's extents among
-    `options`, in C order.
-    """
+    `options`, in C order."""
 
     @property
     def size(self) -> int:
@@ -155,8 +151,7 @@ class LeastRanks:
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
         """Minimum bits of a tensor; None: unknown. Independent of the chip: problems with the same tensor and formats
-        share the result.
-        """
+        share the result."""
         if not told_by_ranks(known, t):
             return None
         return known.tables[t].remember(content(known, t, known.layout.sizes), lambda: cls._made(known, t))
@@ -190,8 +185,7 @@ def told_by_ranks(known: ModelTables, t: int) -> bool:
 def cheapest(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array, Array]:
     """Bits of the cheapest hierarchies. First, (told, m) of the ranks up to a part, and (told, m) of the ranks further
     out, by the knowledge from the next outer rank, for compressed inner ranks. Then (m,) up to a part with uncompressed
-    ranks further out.
-    """
+    ranks further out."""
     packed, leads = _prices(known, priced, steps)
     start, end, count = steps.start, steps.end, len(steps.layer)
     inside, outside = np.full((2, len(OUTER), count), np.inf)
@@ -226,8 +220,7 @@ def _runs(keys: Array) -> list[slice]:
 def _prices(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array]:
     """Bits (told, ends, n) of every step in the cheapest compressed format, by knowledge from the next outer rank, and
     by whether the step provides the ends of inner fibers. And (n,) bits of offsets in an uncompressed rank, which
-    provide these ends.
-    """
+    provide these ends."""
     formats, pointers = known.formats, known.options.pointers
     found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
     rows = {
@@ -257,8 +250,7 @@ class MeanBits:
 
     def bits(self, asked: Sequence[tuple[int, bool]]) -> list[tuple[Array, Array, Array]]:
         """Bits (n,) of metadata, payload and offsets, for each pair of an index into `FormatTables.asked` and whether
-        every fiber is non-empty.
-        """
+        every fiber is non-empty."""
         steps, count = self.steps, len(asked)
         below, box, length, positions, fibers = (
             np.tile(part[steps.first], count)

@@ -65,8 +65,7 @@ class FullestBits:
     slots: Array
     filled: Array
     """(3, n) probabilities of a non-empty part below one position, of a non-empty fiber, and of a non-empty part below
-    anywhere in the tensor.
-    """
+    anywhere in the tensor."""
 
     @classmethod
     def of(cls, known: ModelTables, t: int, steps: RankSteps) -> FullestBits:

@@ -58,14 +58,12 @@ class InnerTiles:
         self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
         self.promise: tuple[Array, Array] | None = None
         """(K, N) over the whole grid: pJ with the cheapest innermost loop around a tile, infinity where none fits, and
-        this loop.
-        """
+        this loop."""
 
     def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
         """pJ (K, N), cycles (N,) and tiers (K,); None: no tile fits. A tier combines a threshold of cycles (`SLOWER`
         times `least`) with the largest number of children sharing a word of the output, as place in `copies`, changing
-        first. `own`: costs of the level's own tiles; `work`: compute cycles with a single child.
-        """
+        first. `own`: costs of the level's own tiles; `work`: compute cycles with a single child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
         shares = FanoutShares.unknown(lay.D, limit, len(self.tiles))
@@ -100,8 +98,7 @@ class InnerTiles:
 
     def in_classes(self, energy: Array, own: list[Handed]) -> Array:
         """(K, N) minimum pJ by class: a tensor not moved by inner loops either stays or returns with every tile of the
-        level.
-        """
+        level."""
         lay, grid, outer = self.layout, self.grid, self.outer
         loops, turns = lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
         some, words = [t for t in self.known if not lay.windowed[t]], grid.words(grid.extents)
@@ -122,8 +119,7 @@ class InnerTiles:
 
     def least(self, count: int, given: tuple[Any, ...]) -> Array:
         """pJ (count, D, N) of the tiles by innermost loop, minimised over all ways to share the fan-out among the
-        children; `given` comes from `costs`.
-        """
+        children; `given` comes from `costs`."""
         tier, shares, ways = given
         lay, x = self.layout, functions.Shares()
         base = np.zeros(self.possible.shape)
@@ -175,8 +171,7 @@ class InnerTiles:
     def _ways(self, t: int, shares: FanoutShares) -> Array:
         """(W, 2 + J) of a tensor: extra pJ per bit for all children receiving the same words, compared with one child;
         number of additional children; log2 of the largest number of children along the dimensions of the tensor's
-        filters.
-        """
+        filters."""
         times, dims = (
             np.ldexp(1.0, shares.steps)[~self.layout.relevant[t]].prod(axis=0),
             self.accesses.judged(t, self.s),
@@ -191,8 +186,7 @@ class InnerTiles:
     def _tell_units(self, x: Any, shares: FanoutShares) -> None:
         """Enter the accesses next to the compute units: the tables of `LeastUnits`. For tiles: log2 of extents, rounded
         down, and of operands' words. For ways: log2 of the children along every dimension, and of the largest number of
-        operand parts.
-        """
+        operand parts."""
         units, none = self.units, np.zeros((0, 0))
         x.widths = x.sizes = x.told_alone = x.told = x.told_sizes = np.zeros(0)
         x.logs = x.each = x.log_words = x.cut = none
@@ -214,8 +208,7 @@ class InnerTiles:
 
 def _distinct(ways: Array) -> tuple[Array, Array, Array]:
     """First occurrence of each distinct row of ways (W, C), the distinct row of every way, and for each distinct row
-    the first with equal filter columns (from the third on).
-    """
+    the first with equal filter columns (from the third on)."""
     _, first, which = np.unique(ways, axis=0, return_index=True, return_inverse=True)
     if ways.shape[1] == 2:
         return first, which.reshape(-1), np.zeros(len(first), dtype=np.int64)

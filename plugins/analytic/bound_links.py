@@ -36,8 +36,7 @@ class LeastLinks:
 
     def __init__(self, words: LeastWords, accesses: LeastAccesses, inside: list[float], instances: list[float]) -> None:
         """`inside`: per tensor, the minimum share of words moved of each tile; `instances`: largest number of instances
-        of every level.
-        """
+        of every level."""
         self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
@@ -55,8 +54,7 @@ class LeastLinks:
 
         Alternatively (K, N), by the number of working children (`work`: compute cycles with one child, `least`: cycles
         of everything else) and by the number sharing a word of the output: (K,) place in `copies`, the largest such
-        number, the last infinity.
-        """
+        number, the last infinity."""
         own = self.handing(s, outer)
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
@@ -83,8 +81,7 @@ class LeastLinks:
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Costs of delivering `words` (n,) to the children, from tiles of at least `held` words, with `stays` computes
-        served per word; `every`: without filters.
-        """
+        served per word; `every`: without filters."""
         lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
         if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
             return Handed(none, none, none, *np.zeros((2, *words.shape)))
@@ -118,8 +115,7 @@ class LeastLinks:
     def sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, ...]:
         """pJ, words read and written, and number of arriving sums, for `moved` (N,) words of the output arriving at an
         unfiltered level of one instance, and returning except the first time. The minimum of moving nonzero sums
-        compressed and moving all sums.
-        """
+        compressed and moving all sums."""
         words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.once[t]
         visits = moved / volume
         some = -expm1s(log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)

@@ -86,8 +86,7 @@ class TileGrid:
 
     def least_inside(self, values: Array, smaller: int | None = None, along: Array | None = None) -> Array:
         """(n,) minimum of `values` (n,) over all tiles with extents dividing the extents of a tile. Along dimension
-        `smaller` only smaller extents count; with `along` (D,), extents of unflagged dimensions stay equal.
-        """
+        `smaller` only smaller extents count; with `along` (D,), extents of unflagged dimensions stay equal."""
         found = np.array(values, dtype=np.float64).ravel()
         taken = np.ones(len(self.options), dtype=np.uint8) if along is None else along.astype(np.uint8)
         functions.least_inside(found, *self.within, taken, -1 if smaller is None else smaller, np.empty_like(found))
@@ -95,8 +94,7 @@ class TileGrid:
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
         """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) held by all children together; a
-        child's tile `fits` (N,).
-        """
+        child's tile `fits` (N,)."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -118,8 +116,7 @@ class TileGrid:
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles held by the children of a level together: a fitting tile times a way (D,
-        m) to share the fan-out, or a divisor of this product.
-        """
+        m) to share the fan-out, or a divisor of this product."""
         lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]
         splits = splits[:, ~self._wider(splits)]
         if tiles.shape[1] * splits.shape[1] > MOST_MARKS:
@@ -201,8 +198,7 @@ class FanoutShares:
 @attrs.frozen(eq=False)
 class OuterTiles:
     """Tiles of the level next to the outermost, each with every possible innermost loop around it: N classes of
-    designs. If unknown, a single class without information.
-    """
+    designs. If unknown, a single class without information."""
 
     grid: TileGrid | None
     tile: Array
@@ -226,8 +222,7 @@ class OuterTiles:
     @classmethod
     def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float], grid: TileGrid | None = None) -> OuterTiles:
         """Classes of a layout. `inside`: per tensor, the minimum share of a tile's words moved. `grid`: tiles not
-        necessarily dividing the sizes; loops around them have fractional counts.
-        """
+        necessarily dividing the sizes; loops around them have fractional counts."""
         if lay.S == 1 or lay.spatial[0] is not None:
             return cls.nothing(lay)
         grid = grid or TileGrid.of(lay)
@@ -255,8 +250,7 @@ class OuterTiles:
 
 def possible(loops: Array) -> Array:
     """(D, n) bool: whether a loop of `loops` (D, n) may be the innermost around a tile. Around a tile without loops,
-    any may.
-    """
+    any may."""
     busy = loops > 1.0
     return np.asarray(busy | ~busy.any(axis=0))
 
@@ -270,8 +264,7 @@ def delivered(
     may do so too, if its step is equal; all further loops deliver the tile anew. If the loop does not move the tensor,
     the moving loops deliver all words, except for one of two loops along a rank, as its step may be none. `single`:
     every dimension has at most one loop around the tile, so steps are the tile's extents; the words moved by the inner
-    loop come back before the other loop moves.
-    """
+    loop come back before the other loop moves."""
     ranks = np.array([[*rank[0], *(rank[1] if len(rank) > 1 else (-1, 0))] for rank in lay.ranks[t]], np.int64).reshape(
         -1, 4
     )

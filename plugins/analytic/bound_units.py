@@ -41,8 +41,7 @@ class LeastUnits:
     operands: tuple[int, ...]
     told: Array
     """Table by log2 of each operand's words in a child's tile, `STEPS` per factor of two: pJ of metadata and of the
-    cheapest way; () if unknown.
-    """
+    cheapest way; () if unknown."""
     told_alone: Array
     """The same for metadata alone."""
 
@@ -51,8 +50,7 @@ class LeastUnits:
         cls, words: LeastWords, accesses: LeastAccesses, splits: Array, reads: Array, kept: Array, more: Array
     ) -> LeastUnits:
         """Tables for `splits` (D, n) of the fan-out, with `reads` (T', n) of the operands, the minimum share `kept`
-        (T', n) of these reads, and the excess cost `more` (n,) in pJ of each way over the charged cost.
-        """
+        (T', n) of these reads, and the excess cost `more` (n,) in pJ of each way over the charged cost."""
         sizes = [int(log2(n)) + 1 for n in splits.max(axis=1)]
         widths: Array = np.zeros((1,) * len(sizes))
         if math.prod(sizes) <= MOST_WIDTHS:

@@ -62,8 +62,7 @@ class LeastWords:
 
     def whole_bits(self, t: int, extents: Array) -> Array:
         """(n,) minimum bits of metadata per nonzero at the outermost level, for inner tiles with extents (D, n): of the
-        cheapest hierarchy of ranks through these tiles, if known.
-        """
+        cheapest hierarchy of ranks through these tiles, if known."""
         ranks, held = self.ranks[t], self.volumes[t] * self.density[t]
         told = self.told_bits(t, np.full(1, self.volumes[t]))
         if ranks is None or held <= 0.0:
@@ -114,8 +113,7 @@ class LeastWords:
 
     def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
         """(n,) pJ per nonzero moved, either with `bits` bits of metadata or with all the zeros, whichever is cheaper.
-        `wires`: a read or update also crosses the wires to a child.
-        """
+        `wires`: a read or update also crosses the wires to a child."""
         packed, plain = self.each(level, action, bits, wires), self.each(level, action, None, wires)
         return np.minimum(packed, plain / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 

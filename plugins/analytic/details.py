@@ -90,8 +90,7 @@ def evaluated_whole(known: ModelTables, designs: Designs, chip: Chip) -> Evaluat
 
 def costs_of(known: ModelTables, x: Copies, c: Copies, chip: Chip) -> tuple[Array, Array, dict[str, Array]]:
     """Energy in pJ and cycles (B,) with charges of plugins, using the largest cycles; and the energy of each charge in
-    pJ (B,), by name.
-    """
+    pJ (B,), by name."""
     cycles = x.cycles
     for charge in known.strangers:
         cycles = np.maximum(cycles, charged(charge, "cycles", chip_counts(x, c, x.cycles), chip))

@@ -74,8 +74,7 @@ class Chain:
 
     def wholly(self, designs: Designs) -> Iterator[int]:
         """Evaluate each design in turn through all links, even if invalid, and yield its index; the records hold the
-        details.
-        """
+        details."""
         columns, records = self._columns(designs), (self.facts, self.tables, self.design, self.every, self.timed)
         with self.lock:
             for b in range(len(designs)):

@@ -124,8 +124,7 @@ def _formats(known: ModelTables, chip: Chip) -> dict[str, Any]:
 
 def actions_of(known: ModelTables) -> list[Action]:
     """Filters at storage, from inner to outer places; then the compute unit's action, if the problem has a place for
-    it.
-    """
+    it."""
     places = known.places
     at_storage = [action for action in places.actions if action.place.storage is not None]
     unit = [] if places.compute is None else [places.compute]
@@ -240,8 +239,7 @@ def _waiting(known: ModelTables, chip: Chip) -> dict[str, Any]:
 
 def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
     """Records of one design, of the counts with all filters, and of the counts with the filters saving time. `places`:
-    number of places of mechanisms.
-    """
+    number of places of mechanisms."""
     D, T, S, L, O = facts.D, facts.T, facts.S, facts.L, facts.T - 1
     P, R, F, A = L * D + 1, max(D, 1) + 1, max(1, facts.filters) + 1, max(1, places)
     sizes = {

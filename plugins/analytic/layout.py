@@ -20,8 +20,7 @@ from sparsemap.problem.problem import Problem
 class Layout:
     """Axes: dimensions D, tensors T, storage levels S, mapping groups L as in `Problem.mapping_levels`.
 
-    Level 0 is the outermost storage level.
-    """
+    Level 0 is the outermost storage level."""
 
     problem: Problem
     remainders: bool = False
@@ -143,8 +142,7 @@ class Layout:
     @cached_property
     def gaps(self) -> list[list[Array | None]]:
         """Per tensor and rank, (positions,) bool: whether a position holds a word (`Tensor.words`); None: all do, as in
-        an output.
-        """
+        an output."""
         found = []
         for t, tensor in enumerate(self.tensors):
             ranks = () if tensor.output else tensor.words(self.problem.sizes)
@@ -191,8 +189,7 @@ class Layout:
     @cached_property
     def alike(self) -> dict[int, tuple[int, ...]]:
         """Words per rank of a block with equally many nonzeros in all tiles, for operands with this property
-        (`OccupancyMethods`).
-        """
+        (`OccupancyMethods`)."""
         found = {t: getattr(self.occupancies[t], "alike", None) for t in self.operands}
         return {t: words for t, words in found.items() if words is not None}
 

@@ -38,8 +38,7 @@ def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
 @attrs.frozen(kw_only=True)
 class AnalyticModel(CostModel):
     """Agrees with TimeloopV2 (Sparseloop) number for number, except for Timeloop's defects; with `quirks =
-    "timeloop-v3"`, everywhere.
-    """
+    "timeloop-v3"`, everywhere."""
 
     type_name: ClassVar[str] = "analytic"
     needs: ClassVar[tuple[str, ...]] = COLUMNS
@@ -81,8 +80,7 @@ class AnalyticModel(CostModel):
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs of energy and cycles: every design of the problem is at or above at least one pair in both (see
         `bound`). None with quirks (no bound covers the defects), with dealt lanes (7.4), with link transfers (4.6), or
-        with several tensors of actual data (7.5).
-        """
+        with several tensors of actual data (7.5)."""
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
 
@@ -96,8 +94,7 @@ class AnalyticModel(CostModel):
 
     def outlook(self, problem: Problem) -> Outlook | None:
         """Bounds for other padded sizes. None as in `lower_bound`, and without the charge `remainders`, since padded
-        positions then cost as much as data.
-        """
+        positions then cost as much as data."""
         from .outlook import OtherSizes
 
         known, options = self._prepared(problem), self._prepared(problem).options

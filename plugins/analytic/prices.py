@@ -26,8 +26,7 @@ def gated_extra(chip: Chip, action: str) -> Array:
 
 def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
     """() or (B,) pJ leaked per cycle by all memories; with power gating, unused instances leak less (docs/model.md,
-    `leakage`). `used`: instances in use, (S, B) or one number for every level.
-    """
+    `leakage`). `used`: instances in use, (S, B) or one number for every level."""
     count, every = np.broadcast_to(used, (len(chip), *np.shape(used)[1:])), chip.instances[:-1]
     awake = [
         own if np.all(share == 1.0) else here + (own - here) * share

@@ -20,8 +20,7 @@ from .occupancy import AskedFormat
 @attrs.frozen(eq=False, slots=False)
 class FormatTables:
     """Flags and numbers of the candidate formats (F,), indexed by the genome's format slots: which slot strings are
-    valid, and which compress.
-    """
+    valid, and which compress."""
 
     formats: tuple[Format, ...]
     beyond: int
@@ -42,8 +41,7 @@ class FormatTables:
     flattened: Array
     """(F,) bool: the rank is merged into the rank inside."""
     asked: tuple[AskedFormat, ...]
-    """Distinct queries to tables: every format with the knowledge from the rank above, where this makes a difference.
-    """
+    """Distinct queries to tables: every format with the knowledge from the rank above, where this makes a difference."""
     row: Array
     """(`OUTER`, F) index into `asked`."""
     every_fiber: bool
@@ -52,8 +50,7 @@ class FormatTables:
     @classmethod
     def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
         """Tables of a problem, shared by problems with the same candidates. `run_lengths`: count metadata as written by
-        an encoder, for every stored fiber.
-        """
+        an encoder, for every stored fiber."""
         candidates, beyond = problem.candidates("format"), problem.candidates("beyond-format")
         formats: tuple[Format, ...] = (*candidates, *beyond)
         if run_lengths:

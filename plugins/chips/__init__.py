@@ -1,8 +1,8 @@
 """A chip for networks: `sparsemap design` searches a hardware's sizes and sparse units together with all layer designs.
 
-A hardware with `choices` is a space of chips (`genes`). A chip is worth the cost of its networks' plans, with the
-layers searched on the chip (`layers`, `worth`, `model`). `search` runs the outer search, `neighbours` judges the chips
-beside the chosen chip, and `result` writes the chip with its designs.
+A hardware with `choices` is a space of chips (`genes`). A chip is worth what the plans of its networks cost when their
+layers are searched on it (`layers`, `worth`, `model`); `search` runs the outer search, `result` writes the chosen chip
+with its designs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,24 +59,18 @@ def _amount(units: dict[str, float]) -> Any:
     "--share", default="all", show_default=True, type=click.Choice(["all", "sizes", "units"]),
     help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
 )  # fmt: skip
-@click.option(
-    "--thorough", is_flag=True, help="Judge the chips beside the chosen one, that differ in one choice or unit."
-)
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
-@click.option("as_json", "--json", is_flag=True, help="Print the result as JSON.")
-def design(
-    networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, as_json: bool, **given: Any
-) -> None:
-    """Search a chip for networks: sizes, units, designs.
+def design(networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, **given: Any) -> None:
+    """Search one chip for networks: sizes, units, designs.
 
     HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
     docs/chips.md). A chip's worth is the cost of all layers searched on the chip; layers choose among the chip's
     formats and mechanisms. Writes the chip as a hardware TOML, a design per layer, and the front of EDP over area. The
-    same command resumes a stopped search, with the same result.
-    """
+    same command resumes a stopped search, with the same result."""
     from sparsemap.cli import output
+    from sparsemap.cli.answers import answers
     from sparsemap.cli.group import INTERRUPTED
     from sparsemap.cli.study import write_command
 
@@ -99,8 +92,8 @@ def design(
         output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
         raise SystemExit(INTERRUPTED) from None
     write_command(task.out)
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2))
+    if asked := answers():
+        asked.give(result.to_dict())
     elif not quiet:
         for line in result.text():
             click.echo(output.wrapped(line, " " * 11))

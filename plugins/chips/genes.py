@@ -35,16 +35,14 @@ class Gene:
     name: str
     values: tuple[Any, ...]
     unit: tuple[str, str] | None = None
-    """("formats", tensor) or ("mechanisms", place) of a sparse unit, with the value "" for none; None: `name` is a key.
-    """
+    """("formats", tensor) or ("mechanisms", place) of a sparse unit, with the value "" for none; None: `name` is a key."""
 
 
 @attrs.frozen(kw_only=True)
 class ChipGenes(Segment):
     """A gene per key of the hardware's `choices`, then the sparse units, per skip/gate place and per tensor.
 
-    Provides `chip` (g, B) int64, the position of each value in its list.
-    """
+    Provides `chip` (g, B) int64, the position of each value in its list."""
 
     type_name: ClassVar[str] = "chip-genes"
     provides: ClassVar[tuple[str, ...]] = ("chip",)
@@ -52,8 +50,7 @@ class ChipGenes(Segment):
 
     space: str | Mapping[str, Any] = attrs.field(default="", metadata=naming("space", paths=True))
     """Space of the layers, with the formats and mechanisms of the units; absent: the hardware's space, or the usual
-    space.
-    """
+    space."""
     mechanisms: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Most skip/gate units at each place."""
     formats: int = attrs.field(default=2, validator=attrs.validators.ge(1))
@@ -92,8 +89,7 @@ class ChipGenes(Segment):
         """Change one or a few genes, mostly sizes, or draw all sizes anew.
 
         Several changes let a size grow as another shrinks. A size moves to a neighbour in its list as often as to any
-        value; a unit becomes any other unit.
-        """
+        value; a unit becomes any other unit."""
         changed = genes.copy()
         high = self.genes(problem).high
         free = high > 0
@@ -116,8 +112,7 @@ class ChipGenes(Segment):
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Repair chips that break a constraint before any search, such as area with all units.
 
-        Sizes move by single steps towards the constraint; a unit is dropped if no size helps.
-        """
+        Sizes move by single steps towards the constraint; a unit is dropped if no size helps."""
         keys = [g for g, gene in enumerate(self.every(problem)) if gene.unit is None]
         units = [g for g, gene in enumerate(self.every(problem)) if gene.unit is not None]
         found = [self._stepped(one, problem, (keys, units), rng) for one in genes.T]
@@ -213,8 +208,7 @@ class ChipGenes(Segment):
     def own(self, problem: Problem, used: Mapping[str, Mapping[str, Sequence[str]]]) -> Array | None:
         """Genes (g,) of the unchanged hardware with the first fitting units of `used`, by kind and tensor or place.
 
-        None if a value of the hardware is not among its choices.
-        """
+        None if a value of the hardware is not among its choices."""
         table, genes, taken = fixed_table(problem.hardware), list[int](), dict[tuple[str, str], int]()
         for gene in self.every(problem):
             if gene.unit is None:

@@ -41,8 +41,7 @@ FEWEST = 16
 """Fewest designs of a search without starting designs."""
 LEAST = 0.25
 """Least share of a layer's designs, for a layer of little cost, or for tensors on chip that the plans do not keep
-there.
-"""
+there."""
 GIVEN = 2
 """Designs of a layer taken over from each starting chip."""
 
@@ -101,8 +100,7 @@ class Weight:
 
     def share(self, kept: Kept) -> float:
         """Relative share of the search with the tensors `kept` on chip: `LEAST`, plus the share of runs that keep some
-        of them.
-        """
+        of them."""
         return LEAST + math.fsum(
             share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
         )
@@ -258,8 +256,7 @@ def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequenc
     """Genomes of a layer's designs on other chips, transferred to this chip.
 
     Loops of the first chip's designs are extended to fill larger sizes. A chip without transferable designs is left
-    out.
-    """
+    out."""
     found, rng = list[Array](), np.random.default_rng([inner.seed, index])
     for place, chip in enumerate(near):
         if genomes := chip.genomes[index][:GIVEN]:

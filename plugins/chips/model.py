@@ -70,8 +70,7 @@ class Tried:
     """Rows of an earlier run of the search, by digest, batch and stage."""
     batch: int = 0
     """Number of batches so far. A chip starts only from chips of earlier batches, so its worth does not depend on the
-    number of jobs.
-    """
+    number of jobs."""
     _pools: list[ProcessPoolExecutor] = attrs.field(factory=list)
     """Pools of a single process each."""
     _homes: dict[str, int] = attrs.field(factory=dict)
@@ -80,8 +79,7 @@ class Tried:
     def read(self, about: Mapping[str, Any], overwrite: bool) -> None:
         """Read the rows of an earlier run of the same search; damaged or truncated lines are left out.
 
-        `JournalMismatch` if the file belongs to another search, unless `overwrite` discards it (`folder.check_file`).
-        """
+        `JournalMismatch` if the file belongs to another search, unless `overwrite` discards it (`folder.check_file`)."""
         if self.path is None:
             return
         rows = list[dict[str, Any]]()
@@ -140,8 +138,7 @@ class Tried:
     ) -> Iterator[tuple[int, Any]]:
         """(position, result) of each item of `given`, in order of completion, from `jobs` processes.
 
-        Work with a key goes to the last process with the key, where it resumes, unless another process is idle.
-        """
+        Work with a key goes to the last process with the key, where it resumes, unless another process is idle."""
         if self.jobs == 1:
             yield from enumerate(map(work, given))
             return
@@ -179,8 +176,7 @@ def whole(row: Mapping[str, Any]) -> bool:
 def hoped(row: Mapping[str, Any]) -> dict[str, float]:
     """Costs of a completely searched chip, extrapolated to more designs.
 
-    In logarithms, each cost falls again by half its fall in the last stage.
-    """
+    In logarithms, each cost falls again by half its fall in the last stage."""
     before, now = row["course"][-2:]
     return {name: end * math.sqrt(end / then) for name, end, then in zip(MOVED, now, before, strict=False)}
 
@@ -193,8 +189,7 @@ class ChipModel(CostModel):
     searches, and the better half continues. A chip proposed again is searched further, from its designs.
 
     Costs are extrapolated to a longer search (`hoped`), so that chips with good starting designs are not favoured over
-    new chips. A stopped chip takes its last costs times the best chip's extrapolated gain since then.
-    """
+    new chips. A stopped chip takes its last costs times the best chip's extrapolated gain since then."""
 
     type_name: ClassVar[str] = "chip-layers"
     needs: ClassVar[tuple[str, ...]] = ("chip",)
@@ -287,8 +282,7 @@ class ChipModel(CostModel):
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
     ) -> list[KnownChip]:
         """Chips with starting designs: the best earlier chip, the `NEAR` most similar (better first), and the unchanged
-        hardware.
-        """
+        hardware."""
         every = segment.every(problem)
         span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 / UNIT for gene in every])
 

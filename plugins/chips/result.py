@@ -41,17 +41,12 @@ class ChipResult:
     searched: Mapping[str, Any]
     """Totals, area and layers of the chip during the search of chips."""
     reference: Mapping[str, Any]
-    """The given hardware with formats and units chosen freely by every layer, at no cost; never worse than `platform`.
-    """
+    """The given hardware with formats and units chosen freely by every layer, at no cost; never worse than `platform`."""
     platform: Mapping[str, Any]
     """The given hardware with its layers' most used units, searched as long as the chip; empty: outside the space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """The designs on sampled tensors: file, energy and cycles over the claims, or the refusal."""
-    neighbours: tuple[Mapping[str, Any], ...]
-    """Chips with a single change, after a thorough search: EDP and area over the chip's, and the layer with the largest
-    gain.
-    """
+    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -95,8 +90,7 @@ class ChipResult:
     def rows(self) -> list[dict[str, Any]]:
         """A row per distinct layer: costs of all its runs on the chip, relative to free choices on the given hardware.
 
-        With plans, a further row holds the costs between layers, so that the rows add up.
-        """
+        With plans, a further row holds the costs between layers, so that the rows add up."""
         rows, between = [], [_between(self.final), _between(self.reference)]
         for mine, free in [*zip(self.final["layers"], self.reference["layers"], strict=True), between]:
             row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
@@ -123,7 +117,6 @@ class ChipResult:
             "valid": len(self.valid),
             "stopped": self.stopped,
             **({"executed": self.needed} if self.executed else {}),
-            **({"neighbours": list(self.neighbours)} if self.neighbours else {}),
             "tried": [
                 {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
                 for row in self.valid

@@ -31,7 +31,6 @@ from sparsemap.writing import write_text
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
-from .neighbours import neighbours_of
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
@@ -77,8 +76,6 @@ class DesignTask:
     share: str = "all"
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
-    thorough: bool = False
-    """Whether to judge the chips that differ from the chosen chip in a single choice or unit."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -88,8 +85,7 @@ class DesignTask:
     def inner(self) -> Inner:
         """Settings of the layer searches.
 
-        Layers minimise the chip's objective if it is a single value and monotone in energy and cycles; otherwise EDP.
-        """
+        Layers minimise the chip's objective if it is a single value and monotone in energy and cycles; otherwise EDP."""
         aim = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
         moved = {ALIASES.get(name, name) for name in aim.costs} - {"area_mm2"}
         fits = len(aim.names) == 1 and aim.monotone and moved
@@ -137,8 +133,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     """The best chip for the networks, written to `task.out` with the designs of its layers.
 
     Evaluated chips are stored in `chips.jsonl` there. The same call thus resumes an interrupted call, with the same
-    result. Two calls cannot write to a folder at the same time.
-    """
+    result. Two calls cannot write to a folder at the same time."""
     problem = outer_problem(task)
     several = len(problem.objective.names) > 1
     searcher = searcher_of(problem, task.searcher or (FRONT_SEARCHER if several else SEARCHER))
@@ -213,8 +208,7 @@ def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterabl
 
 def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> dict[str, Any]:
     """The unchanged hardware with formats and units chosen freely by every layer: start of searches, and comparison for
-    chips.
-    """
+    chips."""
     table = fixed_table(problem.hardware)
     file = task.out / REFERENCE / "reference.json"
     about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
@@ -277,15 +271,10 @@ def _chosen(
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
     executed = _executed(task, tried, told)
-    beside = (
-        neighbours_of(problem, tried, best, lambda at, of: told("neighbours", at, of, math.inf))
-        if task.thorough
-        else []
-    )
     keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
     return ChipResult(
         hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
-        tried=tuple(tried.every), executed=tuple(executed), neighbours=tuple(beside),
+        tried=tuple(tried.every), executed=tuple(executed),
         parts_mm2=_parts(task.layer_on(hardware)), folders=tuple(folders_of(task.networks)),
         searcher=run.searcher.name or run.searcher.type_name, **{key: getattr(task, key) for key in keys},
     )  # fmt: skip
@@ -314,8 +303,7 @@ def _longer(
 ) -> dict[str, Any]:
     """Search the layers of a chip with four times the designs, or by the leg's settings.
 
-    Searches start from the designs of the chip's `row`, of chips beside it, and of the reference.
-    """
+    Searches start from the designs of the chip's `row`, of chips beside it, and of the reference."""
     inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
     count = len(layers_of(task.networks, task.plugin_dirs))
     assert tried.reference is not None
@@ -336,8 +324,7 @@ def _platform(
 ) -> dict[str, Any]:
     """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.
 
-    Constraints may be broken. Empty if a value of the hardware is not among the choices.
-    """
+    Constraints may be broken. Empty if a value of the hardware is not among the choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:

@@ -19,8 +19,7 @@ def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
     """Division of designs by distinct layer, for the comparison of chips.
 
     A layer with a share below the mean gets fewer designs; most designs go to the tensors on chip in the reference
-    plans.
-    """
+    plans."""
     sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
     return [
         Weight(
@@ -35,8 +34,7 @@ def starts_of(problem: Problem, reference: Mapping[str, Any], most: int, seed: i
     """Initial chips, at most `most`, all within the constraints that need no search.
 
     First the unchanged hardware with its layers' most used units, and without units; then chips with these units and
-    evenly spread sizes. None if a value of the hardware is not among its choices.
-    """
+    evenly spread sizes. None if a value of the hardware is not among its choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:

@@ -55,8 +55,7 @@ class Counted(PositionList):
     @property
     def known(self) -> bool:
         """Whether no field holds the number of entries: all groups have equally many, or the rank above gives the
-        number.
-        """
+        number."""
         return self.ended or (self.end == "even" and self.even > 0)
 
 

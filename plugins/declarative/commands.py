@@ -17,28 +17,26 @@ def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], pl
 
     Power has three steps: leakage of all memories; plus all MACs busy, fed by registers; plus two reads and a write of
     the innermost memory per MAC, as if nothing were reused. Area includes the decoders and skipping units of `units`,
-    but no wiring and no control. DRAM is shown without traffic.
-    """
+    but no wiring and no control. DRAM is shown without traffic."""
     from sparsemap import load_problem
+    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
 
     from .silicon import HEADER, PLATFORMS, WORKLOAD, Silicon, chip_rows
 
     registry = load(plugin_dirs=plugin_dirs)
-    rows, built = [HEADER], []
+    found, built = list[Silicon](), []
     for name in hardware or PLATFORMS:
         for technology in technologies or ("",):
             given = {"extends": name, "name": name, "technology": technology} if technology else name
-            found = Silicon.of(load_problem(WORKLOAD, given, registry=registry))
-            rows.append(found.row())
-            built += [f"{found.units_mm2:.3g} mm2 of {name}"] if found.units_mm2 else []
-    click.echo("\n".join(aligned(rows, "<<>")))
+            chip = Silicon.of(load_problem(WORKLOAD, given, registry=registry))
+            found.append(chip)
+            built += [f"{chip.units_mm2:.3g} mm2 of {name}"] if chip.units_mm2 else []
+    lines = aligned([HEADER, *(chip.row() for chip in found)], "<<>")
     if built:
-        click.echo(
-            f"{listed(dict.fromkeys(built))}: sparse units. Without `units` a hardware has any of them at no area"
-        )
-    click.echo()
-    click.echo("\n".join(aligned(chip_rows(), "<>>>><")))
+        about = "sparse units. Without `units` a hardware has any of them at no area"
+        lines.append(f"{listed(dict.fromkeys(built))}: {about}")
+    answer([chip._asdict() for chip in found], [*lines, "", *aligned(chip_rows(), "<>>>><")])
 
 
 VERBS = (silicon_command,)

@@ -91,19 +91,16 @@ class ExpressionFormat(Format):
     """The code: the encoding of a fiber's non-empty positions. "mask": `entry_bits` = 1 bit for every position;
     "coordinates": the index of each non-empty position; "runs": the number of empty positions before each non-empty
     position; "all": nothing, as all positions are stored. An uncompressed format lists all. A compressed format without
-    `lists` has no codec, and `run-lengths` refuses the format.
-    """
+    `lists` has no codec, and `run-lengths` refuses the format."""
     entry_bits: str = _expression(RUN_NAMES)
     """Bits of an entry. Default: 1 for a mask, `coord_bits` for coordinates, `run_bits` for runs, the best width for
-    runs of this tensor.
-    """
+    runs of this tensor."""
     ends: str = ""
     """End of a fiber. "length": all positions are encoded; "count": a number before the entries; "marker": an entry of
     ones; "same": one number for all fibers of a tile, in a `padded` format; "even": in a `group`, nothing if all groups
     of the tensor hold equally many nonzeros, as in N:M, else a number before each group; "parent": given only by the
     rank above, otherwise the design is invalid. A rank above with offsets ends any fiber of coordinates or runs.
-    Default: "length" for masks and runs, "count" for coordinates.
-    """
+    Default: "length" for masks and runs, "count" for coordinates."""
     count_bits: str = _expression(ENTRY_NAMES)
     """Bits of this number; default: as few as possible for all values."""
     groups: str = ""
@@ -185,8 +182,7 @@ class ExpressionFormat(Format):
 
     def in_numbers(self, outer: Outer | None, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
         """The format as numbers for `sparsemap/inner/fiber_codes.py`, equivalent to `encoded`, or without `outer` to
-        `units`: a code (CODE,), and inputs for fibers, (TOLD, N). None: not expressible there; call the format itself.
-        """
+        `units`: a code (CODE,), and inputs for fibers, (TOLD, N). None: not expressible there; call the format itself."""
         if type(self) is not ExpressionFormat:
             return None
         if outer is None and (self.bits or self.metadata):

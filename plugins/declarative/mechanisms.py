@@ -36,8 +36,7 @@ def _leaders(value: Any) -> tuple[str, ...]:
 class FilterRow:
     """Accesses of `target` are filtered where any leader is empty. Tensors are given by role (P, Q, R, S: the operands
     by position; `operands`: each operand, or, as leaders, all others; Z: the output), or by name if the workload is
-    known (`name:Q` for a tensor called Q).
-    """
+    known (`name:Q` for a tensor called Q)."""
 
     target: str
     """The tensor with filtered accesses."""
@@ -58,31 +57,26 @@ class FilterMechanism(Mechanism):
 
     action: str = attrs.field(validator=attrs.validators.in_(("none", *ACTIONS)))
     """`gate`: the cycle is spent, the energy is saved. `skip`: both are saved. `condense`: instances below with an
-    empty leader are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place.
-    """
+    empty leader are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place."""
     rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")
     """Key `filters`: tables with `target` and `leader`."""
     cycle: str = attrs.field(default="", validator=attrs.validators.in_(("", "passes", "saved")))
     """Whether the time of filtered accesses `passes` or is `saved`; by default, gates let time pass and skips save
-    time. Applies at storage with the charge `gate-time`.
-    """
+    time. Applies at storage with the charge `gate-time`."""
     needs_leader_metadata: bool = False
     """Whether each leader must have metadata at the place: a skipping unit has to find the next nonzero."""
     effectiveness: float = attrs.field(default=1.0, validator=in_unit_interval)
     """Share caught of the empty accesses, or of the computes with an empty operand."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions examined by a skipping unit per cycle. The unit goes straight to the next non-empty position among
-    these, or else takes the last, although empty. Absent: all positions.
-    """
+    these, or else takes the last, although empty. Absent: all positions."""
     width: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Largest number of positions passed by a skipping unit per cycle, such as the bits of compared bitmaps: a run of
     empty positions takes a cycle per `width` positions, without accesses. Applies with the charge `intersection`; the
-    `lookahead` of a level or of the compute unit is a further limit. Absent: any number.
-    """
+    `lookahead` of a level or of the compute unit is a further limit. Absent: any number."""
     entries: bool = False
     """Whether `width` counts entries of the leaders instead of positions, as in comparators walking lists of
-    coordinates: positions without an entry in any leader take no time, and the end of a list ends the others.
-    """
+    coordinates: positions without an entry in any leader take no time, and the end of a list ends the others."""
 
     def __attrs_post_init__(self) -> None:
         if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):

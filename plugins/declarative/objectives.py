@@ -38,8 +38,7 @@ class ExpressionObjective(Objective):
 
     Every problem has `energy_pj` (pJ), `cycles`, `edp` (their product), `seconds`, `power_w` (W, the mean), `edp_js` (J
     * s) and `area_mm2` (mm2, of the whole chip); a cost model may have others. `energy`, `delay`, `power` and `area`,
-    the names of objectives, stand for `energy_pj`, `cycles`, `power_w` and `area_mm2`.
-    """
+    the names of objectives, stand for `energy_pj`, `cycles`, `power_w` and `area_mm2`."""
 
     type_name: ClassVar[str] = "expression"
 

@@ -26,8 +26,7 @@ CHIPS = (
     ("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
 )
 """Published chips: node in nm, area in mm2, power in W, and contents. Areas of TPU v1 and v4i are upper bounds; Eyeriss
-v2 (0.57 W at 65 nm, JETCAS 2019) has no published area.
-"""
+v2 (0.57 W at 65 nm, JETCAS 2019) has no published area."""
 
 
 class Silicon(NamedTuple):

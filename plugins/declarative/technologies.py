@@ -105,8 +105,7 @@ class MemoryTable:
     """Bits of one access."""
     extrapolate_down: bool = False
     """Whether memories smaller than the first row follow the line through the first two rows; else they cost the first
-    row.
-    """
+    row."""
     capacity_kib: tuple[float, ...] = attrs.field(validator=_ascending)
     """Capacities of the rows, ascending."""
     read_pj: tuple[float, ...] = attrs.field(validator=_along("capacity_kib"))
@@ -125,8 +124,7 @@ class MemoryTable:
     """Factor on energies, in place of `scaling`."""
     access_pj: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
     """Additional energy of every access for clock, control and latches, at the node of the technology; below 8 KiB,
-    times the square root of capacity / 8 KiB.
-    """
+    times the square root of capacity / 8 KiB."""
     leakage_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
     """Factor on leakage; absent: the ratio of nodes times the ratio of voltages."""
     area_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
@@ -145,8 +143,7 @@ class MemoryTable:
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool, factor: float) -> float:
         """Energy per bit of a capacity: the minimum over all rows from this capacity on, times a factor, plus
-        `access_pj`. Where a larger array needs less energy, a smaller memory can be built as this array.
-        """
+        `access_pj`. Where a larger array needs less energy, a smaller memory can be built as this array."""
         rows = self.write_pj if write else self.read_pj
         pj = self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
         share = 1.0 if capacity_bits is None else min(1.0, math.sqrt(capacity_bits / (8 * KIB_BITS)))
@@ -246,8 +243,7 @@ class TableTechnology(Technology):
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
     cell_um2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    """Area of one bit's cell at `node_nm`: the minimum area per bit of all memory rows. Absent: areas are not checked.
-    """
+    """Area of one bit's cell at `node_nm`: the minimum area per bit of all memory rows. Absent: areas are not checked."""
 
     def __attrs_post_init__(self) -> None:
         if self.cell_um2 is None:
@@ -293,8 +289,7 @@ class TableTechnology(Technology):
     def leakage_mw(self, level: Level) -> float:
         """Static power of a level in mW. A table without a `leakage_factor` scales with the device width, so with the
         node, and with the voltage: the current per width of a device class hardly changes between nodes. An off-chip
-        level has the power of its channels without traffic.
-        """
+        level has the power of its channels without traffic."""
         standard = getattr(level.memory, "standard", None)
         if standard is not None and standard in self.off_chip_channels:
             channel = self.off_chip_channels[standard]
@@ -349,8 +344,7 @@ class TableTechnology(Technology):
 
     def _split(self, action: str) -> tuple[float, str]:
         """Energy of an action as a share of a full access, and the access: read, write, or the same with prefix
-        metadata_.
-        """
+        metadata_."""
         state, base = 1.0, action
         for prefix, fraction in (("gated_", self.gated_fraction), ("skipped_", self.skipped_fraction)):
             if action.startswith(prefix):

@@ -11,7 +11,6 @@ def register_density_models():
         "n-of-m": "structured:NOfM",
         "banded": "banded:Banded",
         "block": "block:Block",
-        "balanced-block": "block_masks:BalancedBlock",
         "gamma": "block_masks:Gamma",
         "crisp": "crisp:Crisp",
         "data": "data:ActualData",

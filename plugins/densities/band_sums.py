@@ -21,24 +21,20 @@ ROOM = 64
 
 Kept = tuple[int, int, Array | None, list[Atoms] | None]
 """A footprint for `joined`: number of blocks; then either the nonzeros per kept block and the probabilities of an empty
-sub-tile in 0, 1, .. kept blocks, or the occupancies of 0, 1, .. kept blocks.
-"""
+sub-tile in 0, 1, .. kept blocks, or the occupancies of 0, 1, .. kept blocks."""
 Placed = tuple[Atoms, int, int, float]
 """Occupancies with probabilities, a factor for the occupancies, their row in `placed`, and their share of this row."""
 Share = tuple[int, Any, float, bool, bool]
 """A band for `gathered`: row of `placed`, description of the band, share of the row, whether groups are cut, and
-whether the occupancy is independent of the sub-tile's rows.
-"""
+whether the occupancy is independent of the sub-tile's rows."""
 Full = tuple[Array, list[tuple[int, Array]], list[tuple[int, Array]]]
 """(strips,) logarithms for `fullest`: the number of strips, the probability of full bands by number of bands, and the
-share of these with an empty sub-tile by number of bands.
-"""
+share of these with an empty sub-tile by number of bands."""
 
 
 def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms:
     """Occupancies of a band with these footprints, for `keep` of `blocks` blocks kept, times `none`. Footprints are
-    drawn one after the other, each hypergeometric given the remaining kept blocks.
-    """
+    drawn one after the other, each hypergeometric given the remaining kept blocks."""
     x, p, states = np.zeros(1, np.int64), np.full(1, none), np.array([0, 1])
     if none <= NEVER:
         return x[:0], p[:0]
@@ -75,8 +71,7 @@ def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms
 
 def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
     """(rows, size) probabilities of band occupancies, split between the nearest two places `step` apart, modulo `size`,
-    a power of two.
-    """
+    a power of two."""
     out, after = np.zeros(rows * size), np.zeros(rows * size)
     for (x, p), times, row, share in bands:
         functions.place(x, p, times, share, step, row * size, size, out, after)
@@ -87,8 +82,7 @@ def gathered(
     shares: list[Share], height: int, inner: int, known: dict[Any, Atoms], ask: Callable[..., Atoms]
 ) -> list[Placed]:
     """Bands of `height` rows, `inner` with a sub-tile, in the form of `placed`. Occupancies come from `known`, under
-    ("_joined", (description, rows, inner)), or from `ask`. With whole groups, a band of one row is used.
-    """
+    ("_joined", (description, rows, inner)), or from `ask`. With whole groups, a band of one row is used."""
     every = [
         (at, (classes, height if partial else 1, 0 if certain else inner), share, 1 if partial else height)
         for at, classes, share, partial, certain in shares

@@ -46,8 +46,7 @@ class Grid:
     def at(self, delta: Array) -> tuple[Array, Array, Array]:
         """Number of rectangles at delta, and row and column of the first.
 
-        Solves column * width - row * height = delta: column = c0 + a t, row = g0 + b t, a and b without common factor.
-        """
+        Solves column * width - row * height = delta: column = c0 + a t, row = g0 + b t, a and b without common factor."""
         common = math.gcd(self.height, self.width)
         a, b = self.height // common, self.width // common
         reduced = delta // common
@@ -142,8 +141,7 @@ class BandedOccupancy(Occupancy):
 
         Only the first w+1 tile rows are examined, w = ceil(h/a): w rows also stand for the last w, the other row for
         all between. Exact if the width of a tile divides its height. All tile rows count, exactly, with `every_tile`
-        and where 2w exceeds the number of tile rows.
-        """
+        and where 2w exceeds the number of tile rows."""
         table = self._table(tile)
         kept = table.weight > 0
         return table.k[kept], table.weight[kept]
@@ -187,8 +185,7 @@ class BandedOccupancy(Occupancy):
     @remembered
     def _prefix(self, sub_a: int, sub_b: int, a: int, b: int) -> Array:
         """Cumulative number of a tile's sub-tiles by delta relative to the tile: below each multiple of the greatest
-        common divisor from -a to b, and in all.
-        """
+        common divisor from -a to b, and in all."""
         deltas = Grid(sub_a, sub_b, a // sub_a, b // sub_b).deltas(-a, b)
         common = math.gcd(sub_a, sub_b)
         number = np.zeros(b // common + a // common + 1, np.int64)

@@ -64,8 +64,7 @@ class BlockOccupancy(Occupancy):
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """Probability of an empty sub-tile, which touches some of the tile's blocks; j = k / words per block of these
-        are nonzero.
-        """
+        are nonzero."""
         touched, inner = self._touched(tile), self._touched(sub_tile)
         j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
         return none_many(touched, min(inner, touched), j)
@@ -123,8 +122,7 @@ class Block(DensityModel):
         validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(attrs.validators.ge(1))]
     )
     """Words per rank of a nonzero block, such as [4, 4]. With fewer numbers than ranks, the numbers apply to the
-    innermost ranks.
-    """
+    innermost ranks."""
 
     def occupancy(self, shape: tuple[int, ...]) -> BlockOccupancy:
         missing = len(shape) - len(self.block)

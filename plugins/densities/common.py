@@ -33,8 +33,7 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
 
 def padded(held: Iterable[int], shape: Iterable[int], words: int = 0) -> bool:
     """Whether data of shape `held` can fill a tensor of this shape, padded with zeros: the tensor is at most a quarter,
-    or at most `words` words per rank, longer than the data.
-    """
+    or at most `words` words per rank, longer than the data."""
     return all(size <= own + max(words, own // 4) for own, size in zip(held, shape, strict=True))
 
 
@@ -79,8 +78,7 @@ class Memory:
 
     def keep(self, key: Any, value: Any) -> None:
         """Store a result. When the recent results fill half the room, they become the older generation and the previous
-        older generation is dropped.
-        """
+        older generation is dropped."""
         self.values[key] = value
         self.size += _numbers(value)
         if 2 * self.size > self.limit:

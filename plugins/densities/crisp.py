@@ -17,8 +17,7 @@ from .footprints import Columns
 class Crisp(DensityModel):
     """`n` of `m` words in the kept blocks, with `keep` blocks kept per block row: CRISP's hybrid sparsity.
 
-    The first rank of the tensor has the rows; columns run over the other ranks, the second one fastest.
-    """
+    The first rank of the tensor has the rows; columns run over the other ranks, the second one fastest."""
 
     type_name: ClassVar[str] = "crisp"
 

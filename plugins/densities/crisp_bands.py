@@ -65,8 +65,7 @@ class CrispBands(Occupancy):
     @remembered
     def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array, float]:
         """(strips,) weights, largest nonzeros per row of a band, and numbers of the tile kinds; then the index of each
-        kind in `_tile_kinds`, and the sum of the weights.
-        """
+        kind in `_tile_kinds`, and the sum of the weights."""
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
         kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
@@ -87,8 +86,7 @@ class CrispBands(Occupancy):
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of `height` rows with probabilities; only outcomes with the sub-tile empty in `inner`
-        rows count.
-        """
+        rows count."""
         (x, p), times = self._rows(classes, height, inner)
         return x * times, p
 
@@ -123,8 +121,7 @@ class CrispBands(Occupancy):
     @remembered
     def _places(self, rows: int, sub: int, whole: bool) -> tuple[Places, int]:
         """Positions of the rows of tiles relative to the blocks, and 0. If all rows lie in one band and hold equally
-        many nonzeros, because groups are whole: the position of a single row, and the number of rows.
-        """
+        many nonzeros, because groups are whole: the position of a single row, and the number of rows."""
         places = self._bands(rows, sub)
         (weight, apart, touched), *others = places
         height, inner, count = touched[0]

@@ -28,8 +28,7 @@ Asked = tuple[Places, Widths]
 """A sub-tile: positions of its tiles, and its columns."""
 _Factor = tuple[Any, Array, int]
 """Further bands: spectra of all these bands, or rows of the spectrum of one band; index of each strip's spectrum;
-number of bands in the second case.
-"""
+number of bands in the second case."""
 TOGETHER = 1 << 14
 """Limit of places transformed together, to stay in the cache."""
 
@@ -57,8 +56,7 @@ class _Sum(NamedTuple):
     number: int
     weight: int
     mixed: slice
-    """Rows with the occupancies of a first band: a row per kind of tile, or a single row if there are no other bands.
-    """
+    """Rows with the occupancies of a first band: a row per kind of tile, or a single row if there are no other bands."""
     weights: Array | None
     """Weights of kinds or strips, without a first band."""
     factors: list[_Factor]
@@ -82,8 +80,7 @@ class CrispSums(FullestTiles):
     @remembered
     def _layout(self, cut: Cut) -> Lattice:
         """Lattice of all occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3)))
-        = exp(-40).
-        """
+        = exp(-40)."""
         low, high, step = math.inf, -math.inf, 0
         for band, strip in self._positions(cut, cut):
             mean = variance = least = most = 0.0
@@ -103,8 +100,7 @@ class CrispSums(FullestTiles):
 
     def _empty_shares(self, about: tuple[Lattice, Widths, Places, Widths], asked: list[Asked]) -> list[Array]:
         """`empty_within` at the lattice's occupancies, up to the last with a probability. `about`: lattice, columns and
-        positions of the tiles, columns of their parts.
-        """
+        positions of the tiles, columns of their parts."""
         layout, columns, *_ = about
         found = {
             one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1
@@ -124,8 +120,7 @@ class CrispSums(FullestTiles):
     @remembered
     def _known(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> tuple[Array, Array]:
         """Whether lattice occupancies have a probability, up to the last, and these probabilities, with 1 in place of
-        none.
-        """
+        none."""
         one = self._of_tiles(layout, columns, places, sub)
         known = one > UNSEEN / 2
         stop = int(known.nonzero()[0][-1]) + 1
@@ -203,8 +198,7 @@ class CrispSums(FullestTiles):
 
     def _mixed(self, columns: Widths, sub: Widths, height: int, inner: int) -> list[Placed]:
         """For all kinds of tiles, the occupancies of a band with a sub-tile, with the joint probability of an empty
-        sub-tile; the kind, and the weight of the strips. `inner` is 0 without a sub-tile.
-        """
+        sub-tile; the kind, and the weight of the strips. `inner` is 0 without a sub-tile."""
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
         return gathered(self._shares(columns, sub, inner), height, inner, self.memory.values, self._joined)

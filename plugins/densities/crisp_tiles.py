@@ -109,8 +109,7 @@ class CrispOccupancy(CrispSums):
     @remembered
     def _tile(self, tile: tuple[int, ...]) -> tuple[Cut, Lattice, float, Places]:
         """Rows and columns of a tile, lattice, largest number of nonzeros, and positions; () where tiles are cut off at
-        an edge, since the number of sub-tiles then differs.
-        """
+        an edge, since the number of sub-tiles then differs."""
         rows, columns = cut = self._cut(tile)
         sizes = (self.shape[0], *self.columns.ranks)
         even = not any(size % width for size, width in zip(sizes, (rows, *columns), strict=True))
@@ -126,8 +125,7 @@ class CrispOccupancy(CrispSums):
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
         """All words of the largest set of kept blocks, if granules lie within blocks; otherwise one granule per
-        nonzero.
-        """
+        nonzero."""
         (rows, columns), (high, wide) = self._cut(tile), self._cut(granule)
         words, grain, block = rows * math.prod(columns), high * math.prod(wide), self.columns.block
         within = self.columns.ranks[-1] % block == block % wide[-1] == self.block_rows % high == 0

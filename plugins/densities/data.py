@@ -112,8 +112,7 @@ def _capacity(_: object, __: object, value: str) -> None:
 @attrs.frozen(kw_only=True)
 class ActualData(DensityModel):
     """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz), a NumPy array (.npy), or a text with
-    a digit 0 or 1 per word, the first rank running fastest (.txt).
-    """
+    a digit 0 or 1 per word, the first rank running fastest (.txt)."""
 
     type_name: ClassVar[str] = "data"
 

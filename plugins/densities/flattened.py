@@ -26,8 +26,7 @@ class Flattened(DensityModel):
     with columns running over the kernel and then over the channels.
 
     If the density model distinguishes tiles of one volume, the ranks of a drawn tensor are merged. This is exact for
-    actual data and masks.
-    """
+    actual data and masks."""
 
     type_name: ClassVar[str] = "flattened"
 
@@ -63,8 +62,7 @@ class Grouped(DensityModel):
 
     With `block`, blocks without nonzeros are left out. Every other group stores N words, padded with zeros if
     necessary. A space sets `of` and `rank` (see its key `stored`). Where tiles of one volume differ, groups come from a
-    drawn tensor; for actual data and masks, this is exact.
-    """
+    drawn tensor; for actual data and masks, this is exact."""
 
     type_name: ClassVar[str] = "grouped"
 

@@ -21,8 +21,7 @@ class StructuredOccupancy(Occupancy):
     """Every tile of n words has x = n*d nonzeros; a fractional x is split between its neighbours. Only volumes matter.
 
     d = numerator / denominator. With denominator 1, as for a `density` in the spec, x is computed as in Timeloop;
-    n-of-m keeps both numbers, so an integer x is exact.
-    """
+    n-of-m keeps both numbers, so an integer x is exact."""
 
     shape: tuple[int, ...] = attrs.field(eq=False)
     """Shape of drawn tensors; not compared, so tensors of equal density share their tables."""

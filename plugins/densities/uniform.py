@@ -19,8 +19,7 @@ from .volumes import share, volume, volumes
 @attrs.frozen
 class UniformOccupancy(Occupancy):
     """r of N words are nonzero, with all placements equally likely: occupancies are hypergeometric. Only volumes
-    matter.
-    """
+    matter."""
 
     shape: tuple[int, ...] = attrs.field(eq=False)
     """Shape of drawn tensors."""

@@ -25,8 +25,7 @@ def build_candidates(
     """The pieces in order, by key in the segment's table. A table without `name` is named after its settings, such as
     `run-length(lanes=4)`.
 
-    `SpecError` with the nearest name for an unknown name, and for a table with the name of another candidate.
-    """
+    `SpecError` with the nearest name for an unknown name, and for a table with the name of another candidate."""
     file = problem.files.get("space", "")
 
     def build() -> tuple[Piece, ...]:
@@ -97,8 +96,7 @@ def moving(problem: Problem) -> Array:
 
 def below(high: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Random whole numbers from 0 to below `high`, a number or an array. Equal to `integers` with this size; an array
-    of bounds is faster for few numbers.
-    """
+    of bounds is faster for few numbers."""
     return rng.integers(0, np.full(shape, high, dtype=np.int64))
 
 
@@ -178,8 +176,7 @@ class RankFormats(Choices):
     """`slots` genes per tensor, operands first: the candidate format of each rank slot, outer to inner.
 
     Slots align with the innermost ranks: a tensor with three ranks uses its last three genes. Which loops form ranks
-    follows from the mapping, so the cost model assigns slots to ranks. Provides `formats` (T, R, B) int8.
-    """
+    follows from the mapping, so the cost model assigns slots to ranks. Provides `formats` (T, R, B) int8."""
 
     type_name: ClassVar[str] = "rank-formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
@@ -221,8 +218,7 @@ class RankFormats(Choices):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Match formats by name and tensors by role, aligned at the innermost rank; additional slots get the outermost
-        format.
-        """
+        format."""
         from sparsemap.problem.similarity import pairs
 
         from .transfer import by_name
@@ -240,8 +236,7 @@ class RankFormats(Choices):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """Change one tensor per design: one slot, one format from some slot inwards, one format above some slot, or the
-        formats of another tensor.
-        """
+        formats of another tensor."""
         (compressed, _), tensors, changed = self.kinds(problem), len(problem.tensors), np.array(genes, order="C")
         kind = rng.random(genes.shape[1])
         high = [[tensors], [self.slots], [len(compressed)], [max(1, tensors - 1)]]
@@ -262,8 +257,7 @@ class RankFormats(Choices):
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Random genes: every tensor has one format on its innermost ranks, mostly on the last rank only, and another
-        format above.
-        """
+        format above."""
         compressed, shape = self.kinds(problem)[0], (len(problem.tensors), 1, count)
         inner = rng.integers(0, len(compressed), size=shape)
         plain = np.flatnonzero(compressed == 0)
@@ -275,8 +269,7 @@ class RankFormats(Choices):
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Repair invalid orders: an uncompressed format below a compressed format is invalid unless the format allows
         it. Compressed slots above such a format change to this format. The innermost slot is kept, so a tensor remains
-        compressed or uncompressed.
-        """
+        compressed or uncompressed."""
         changed = np.array(self.built(genes, problem), order="C")
         functions.below_like(changed, self.slots, *self.kinds(problem))
         return changed

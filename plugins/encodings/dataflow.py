@@ -41,8 +41,7 @@ class Options:
 class Dataflow(Segment):
     """A gene per dimension chooses among the splits over the levels allowed by the constraints, and a gene per level
     among the loop orders. Provides `order` (L, D, B) int8 and `bounds` (L, D, B) float64. Constraints apply dimension
-    by dimension: the cost model checks that the loops of a level together fit the fan-out, unless they can never fit.
-    """
+    by dimension: the cost model checks that the loops of a level together fit the fan-out, unless they can never fit."""
 
     type_name: ClassVar[str] = "dataflow"
     provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
@@ -50,23 +49,19 @@ class Dataflow(Segment):
 
     factors: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """By mapping level and dimension ("*": all others): a number; a list to choose from; { most = 8 }; { largest = 64
-    }, the largest possible up to 64, outer levels first; { largest = true }, as large as possible.
-    """
+    }, the largest possible up to 64, outer levels first; { largest = true }, as large as possible."""
     tiles: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """By mapping level and dimension: the product of the loops of the level and further in is a multiple of this
-    number; of several numbers, the first dividing the size counts.
-    """
+    number; of several numbers, the first dividing the size counts."""
     orders: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict)
     """By mapping level: a list of dimensions from outer to inner, or several lists to choose from. Omitted dimensions
-    follow in workload order.
-    """
+    follow in workload order."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with their padded sizes."""
     dims: Mapping[str, str] = attrs.field(factory=dict)
     """Names of dimensions in this table, for any workload, by the roles of the tensors indexed: { x = "PZ" } is a
     dimension of the first operand and the output. A workload has at most one dimension per name, and no others. A size
-    not divided by any of several tiles is padded to a multiple of the last tile. Empty: names are the workload's.
-    """
+    not divided by any of several tiles is padded to a multiple of the last tile. Empty: names are the workload's."""
 
     def padded_for(self, problem: Problem) -> Mapping[str, int]:
         loops = problem.loops
@@ -281,8 +276,7 @@ def _listed_orders(
     called: Mapping[str, str],
 ) -> list[tuple[int, ...]]:
     """Orders from a list of dimensions, or from several lists, without repetition; dimensions of `known` missing in the
-    workload are omitted.
-    """
+    workload are omitted."""
     own = [called.get(dim, dim) for dim in dims]
     single = all(isinstance(dim, str) for dim in given)
     rows: dict[tuple[int, ...], None] = {}

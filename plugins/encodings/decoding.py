@@ -21,8 +21,7 @@ class Decoding(Segment):
     the first, second .. of these levels, innermost first, and all levels inside hold the tensor uncompressed. Levels at
     the tensor's home and further out are omitted from the end of the list.
 
-    Provides `decoded` (T, B) int8.
-    """
+    Provides `decoded` (T, B) int8."""
 
     type_name: ClassVar[str] = "decoding"
     provides: ClassVar[tuple[str, ...]] = ("decoded",)

@@ -24,8 +24,7 @@ class DirectTiling(LoopTiling):
     """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
 
     Provides `bounds` (L, D, B) float64. The bounds of most genomes do not multiply to the sizes; the cost model rejects
-    these.
-    """
+    these."""
 
     type_name: ClassVar[str] = "direct-tiling"
 

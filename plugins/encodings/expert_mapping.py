@@ -122,8 +122,7 @@ class DenseTraffic:
     """A rough dense estimate for choosing a mapping by hand: fit of tiles, and energy of moving them.
 
     Much simpler than a cost model, and no substitute: windows do not overlap, nothing is compressed or skipped. Bounds
-    are (L, D, C) float64 for C mappings to compare; all mappings have the same loop order on every level.
-    """
+    are (L, D, C) float64 for C mappings to compare; all mappings have the same loop order on every level."""
 
     def __init__(self, problem: Problem, order: Array) -> None:
         self.problem = problem
@@ -184,8 +183,7 @@ class DenseTraffic:
 
     def _fetches(self, bounds: Array, t: int, child: int) -> Array:
         """(C,) number of changes of a child's tile: all steps outside, except the innermost run of loops keeping the
-        tile.
-        """
+        tile."""
         fetches, run = np.ones(bounds.shape[2]), np.ones(bounds.shape[2], dtype=bool)
         for i in reversed(range(len(self.groups))):
             if self.groups[i].storage < child and not self.groups[i].spatial:

@@ -67,16 +67,14 @@ class Fixed(Constant):
     """Loop bounds by mapping level and dimension, 1 by default. The bounds of a dimension must multiply to its size."""
     formats: Mapping[str, tuple[Candidate, ...]] | None = attrs.field(default=None, metadata=naming("format"))
     """Formats from outer to inner by tensor (names, or roles P, Q, Z): one per rank slot, the same number for each
-    tensor. Names, or tables of variants such as `{ extends = "ellpack", metadata_bits = "16" }`.
-    """
+    tensor. Names, or tables of variants such as `{ extends = "ellpack", metadata_bits = "16" }`."""
     beyond: str = attrs.field(default="", metadata=naming("format"))
     """Format of ranks beyond the slots; absent: the first format listed in `formats`."""
     mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
     decoded: Mapping[str, str] | None = None
     """By tensor, the level from which inwards the tensor is uncompressed. Omitted tensors are compressed at all levels,
-    or at none.
-    """
+    or at none."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Padded sizes of dimensions; the bounds multiply to these sizes."""
     why: str = ""

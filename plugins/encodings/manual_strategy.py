@@ -29,8 +29,7 @@ class ManualStrategy(Constant):
     """No genes; formats follow from the densities of the tensors, mechanisms from the set of compressed operands.
 
     Valid with every mapping with fitting tiles: format slots align with the innermost ranks, so the compressed format
-    lies below all others, and only compressed operands lead skipping.
-    """
+    lies below all others, and only compressed operands lead skipping."""
 
     type_name: ClassVar[str] = "manual-strategy"
 
@@ -52,8 +51,7 @@ class ManualStrategy(Constant):
     """Mechanism there if only the second operand is compressed."""
     skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
     """Mechanism there if all operands are compressed. With three or more operands and some compressed, only the
-    compressed operands lead.
-    """
+    compressed operands lead."""
     compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
     """Mechanism of the compute unit."""
     none: str = attrs.field(default="none", metadata=naming("mechanism"))

@@ -25,8 +25,7 @@ class GateSkip(Choices):
     `gate_skip`.
 
     Provides `mechanisms` (A, B) int8, the candidate at each place. With three or more operands there are additional
-    candidates, one per subset of leading operands: 19 with three operands, compared with seven with two.
-    """
+    candidates, one per subset of leading operands: 19 with three operands, compared with seven with two."""
 
     type_name: ClassVar[str] = "gate-skip"
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
@@ -37,8 +36,7 @@ class GateSkip(Choices):
     led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
     """With three or more operands: by name prefix, a candidate led by all operands, to be offered with fewer leaders
     too, such as `skip-by = "skip-both"`. In `skip-by-pr`, P and R lead, and each operand is filtered on the leaders
-    other than itself.
-    """
+    other than itself."""
 
     def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
         roles = [role for role, t in problem.roles.items() if t in problem.operands]

@@ -25,8 +25,7 @@ MAX_DIMS = 20
 class Cantor(Segment):
     """One gene per mapping level, 1..D!: the loop order of this level. Code 1 is the order of the workload (MKN).
 
-    Provides `order` (L, D, B) int8, dimension indices from the outermost to the innermost loop.
-    """
+    Provides `order` (L, D, B) int8, dimension indices from the outermost to the innermost loop."""
 
     type_name: ClassVar[str] = "cantor"
     provides: ClassVar[tuple[str, ...]] = ("order",)

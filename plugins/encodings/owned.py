@@ -44,8 +44,7 @@ def some(
     owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
 ) -> Array | None:
     """(n, C) bool, returned after checks. `SpecError` if the units of the chip leave a tensor or place without
-    candidates, or lack a piece added by the space's key `more`. Warns once about units not among the candidates.
-    """
+    candidates, or lack a piece added by the space's key `more`. Warns once about units not among the candidates."""
     units, space, file = problem.hardware.units, problem.space_spec, problem.files.get("hardware", "")
     for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
         if not mine.any():

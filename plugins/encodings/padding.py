@@ -77,8 +77,7 @@ def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
 @cache
 def richer(size: int) -> tuple[int, ...]:
     """Sizes with more divisors than every smaller size from `size` on, up to an eighth larger: 730 -> 732, 744, 756,
-    792.
-    """
+    792."""
     if len(sizes := np.array(near_sizes(size, LARGER))) == 1:
         return ()
     small = np.arange(1, math.isqrt(int(sizes[-1])) + 1)[:, None]
@@ -94,8 +93,7 @@ def near_sizes(size: int, part: int) -> range:
 
 def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
     """Padding for a problem, cached by contents: `plain` sizes follow the paper's rule, `largest` is the largest factor
-    of smooth sizes.
-    """
+    of smooth sizes."""
     own = problem.loops, problem.mapping_levels, problem.workload, plain, largest
     alike = problem.chip, problem.hardware, problem.space_spec, problem.cost_model, problem.objective
     with _LOCK:
@@ -177,8 +175,7 @@ def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
 
 def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
     """Sizes with a better expected score of tiles, one dimension after the other, largest first; None: no sufficient
-    improvement.
-    """
+    improvement."""
     options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
     largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
     judge = largest.judge

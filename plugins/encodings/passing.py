@@ -23,8 +23,7 @@ class Passing(Segment):
     keeps the tensor; 1: the tensor bypasses the level, and the next level keeping it takes over. At the tensor's home
     and further out, the gene is 0.
 
-    Provides `passes` (T, S, B) int8.
-    """
+    Provides `passes` (T, S, B) int8."""
 
     type_name: ClassVar[str] = "passing"
     provides: ClassVar[tuple[str, ...]] = (PASSES,)
@@ -64,8 +63,7 @@ class Passing(Segment):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Match levels by name and tensors by role; for designs without these genes, use the levels kept by their
-        hardware.
-        """
+        hardware."""
         from sparsemap.problem.similarity import pairs
 
         own, there = {b: a for a, b in pairs(source.loops, target.loops)}, [level.name for level in source.levels]

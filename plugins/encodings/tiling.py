@@ -50,8 +50,7 @@ class PrimeFactors(LoopTiling):
 
     All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
     float64. Equal factors of a dimension may swap levels, so a design has several genomes; `encode` returns the genome
-    with ascending levels of equal factors.
-    """
+    with ascending levels of equal factors."""
 
     type_name: ClassVar[str] = "prime-factors"
 
@@ -71,8 +70,7 @@ class PrimeFactors(LoopTiling):
     """`prime` keeps primes up to this number: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
     """Largest prime factor of `smooth` sizes, up to 31. With 7, sizes grow by 0.6 % on average, by 9 % at most (22 ->
-    24).
-    """
+    24)."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         if self.padding == "none":
@@ -115,8 +113,7 @@ class PrimeFactors(LoopTiling):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """Vary each design by one move: a factor moves to another level, or swaps with a factor there; whole loops move
-        or swap; factors from anywhere fill a spatial level; or a tensor becomes stationary during the loops of a level.
-        """
+        or swap; factors from anywhere fill a spatial level; or a tensor becomes stationary during the loops of a level."""
         changed = np.array(genes, dtype=np.int64, order="C")
         count, batch = changed.shape
         if count and len(problem.mapping_levels) > 1:
@@ -128,8 +125,7 @@ class PrimeFactors(LoopTiling):
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Random genes: dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor
-        is stationary.
-        """
+        is stationary."""
         facts, (dims, _), D = self._facts(problem), self.factors(problem), len(problem.dims)
         levels = len(problem.mapping_levels)
         few = rng.integers(1, levels + 1, size=(3, D, count))  # the same one twice: on fewer levels
@@ -146,8 +142,7 @@ class PrimeFactors(LoopTiling):
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Move factors, in random order, out of spatial levels exceeding their fan-out, then out of buffers with tiles
-        too large.
-        """
+        too large."""
         changed, order = np.array(genes, dtype=np.int64, order="C"), rng.permutation(len(genes))
         packed = compressed_tensors(problem, columns)
         if packed is None:

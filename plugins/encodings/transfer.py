@@ -31,8 +31,7 @@ def moved_order(order: Array, source: Problem, target: Problem) -> Array:
 
 def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
     """(L, D, B) -> (L, D', B) float64. From the innermost level outwards, each bound is the largest divisor of the
-    remaining size up to the source's bound; the outermost level gets the remainder.
-    """
+    remaining size up to the source's bound; the outermost level gets the remainder."""
     levels, _, batch = bounds.shape
     scaled = np.ones((levels, len(target.dims), batch))
     for axis, (dim, size) in enumerate(target.sizes.items()):
@@ -51,8 +50,7 @@ def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
 def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> Array:
     """(L, D, B) -> (L, D, B): move prime factors, largest first, from temporal into spatial levels while they fit.
 
-    Ties are broken at random, so equal designs may differ afterwards.
-    """
+    Ties are broken at random, so equal designs may differ afterwards."""
     filled = bounds.copy()
     spatial = [(i, level.limit) for i, level in enumerate(problem.mapping_levels) if level.spatial]
     temporal = [i for i, level in enumerate(problem.mapping_levels) if not level.spatial]

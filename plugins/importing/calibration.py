@@ -31,8 +31,7 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
 
     `tensors` maps a tensor to the constant with its zero point, or to an empty name. The file is an .npz with an array
     per input of the model, samples first. The reference evaluator of the package `onnx` runs one sample at a time, or a
-    whole batch if the model fixes the batch size.
-    """
+    whole batch if the model fixes the batch size."""
     given = {value.name: value for value in model.proto.graph.input if value.name in model.inputs}
     arrays = read_arrays(path)
     if strange := [name for name in arrays if name not in given]:
@@ -71,8 +70,7 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
 def _by_channel(nonzero: Array) -> Array:
     """Nonzero shares by channel: the second axis of images, the last axis of rows.
 
-    A tensor of zeros counts as having a nonzero, since densities are above 0.
-    """
+    A tensor of zeros counts as having a nonzero, since densities are above 0."""
     channels = 1 if nonzero.ndim > 3 else nonzero.ndim - 1
     shares = nonzero.mean(tuple(axis for axis in range(nonzero.ndim) if axis != channels))
     return shares if shares.any() else np.full_like(shares, 1 / nonzero.size)

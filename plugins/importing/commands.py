@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemap.cli.group import json_option
+from sparsemap.cli.answers import answers
 from sparsemap.cli.study import run_options, run_written
 from sparsemap.cli.verbs import Importer
 from sparsemap.errors import SparseMapError, SpecError, listed, readable
@@ -47,19 +46,17 @@ SUFFIXES = (".onnx", ".safetensors", ".npz")
 @click.option("--allow-missing", is_flag=True, help="Leave out what multiplies and cannot be imported, and say so.")
 @run_options
 @click.option("-q", "--quiet", is_flag=True)
-@json_option
 def import_model(
     model: Path, out: Path | None, batch: int | None, dims: tuple[str, ...], branches: tuple[str, ...],
     loops: tuple[str, ...], activations: str, samples: Path | None, densities: str, prune: str, save_weights: bool, network: str,
-    overwrite: bool, allow_missing: bool, hardware: str, designs: int | None, quiet: bool, as_json: bool,
+    overwrite: bool, allow_missing: bool, hardware: str, designs: int | None, quiet: bool,
 ) -> ModelImport:  # fmt: skip
     """Read an ONNX model as a network.
 
     The densities are measured on its weights. Shapes are inferred, shares of nonzero weights counted, and N:M and block
     patterns found where weights follow a pattern. MODEL may also be weights alone, .safetensors or .npz, for the layers
     of --network. With --run the network is searched on each hardware, with the exact nonzeros of its weights; results
-    and report go to the folder `runs` beside the file.
-    """
+    and report go to the folder `runs` beside the file."""
     from sparsemap.cli import output
     from sparsemap.cli.networks import network_of
     from sparsemap.pieces.loading import load
@@ -117,8 +114,8 @@ def import_model(
         missing = "\n".join(found.missing())
         raise SparseMapError(f"{missing}\nnothing is written; --allow-missing imports the rest")
     found.write()
-    if as_json:
-        click.echo(json.dumps({"file": str(out), "notes": found.notes, **found.table}, indent=2, default=str))
+    if asked := answers():
+        asked.give({"file": out, "notes": found.notes, **found.table})
     elif not quiet:
         output.show(output.table(found.rows()) + "\n\n" + "\n".join(found.summary()) + "\n")
         if not network:

@@ -78,8 +78,7 @@ class Connection:
         """The input in the shape read by the layer.
 
         `turned`: the words changed their order, so a view is needed if the two shapes have the same number of ranks,
-        even if the shapes are equal.
-        """
+        even if the shapes are equal."""
         wanted = of_sample(read, self.samples) if read else self.shapes[name]
         if layer.table["type"] in IMAGES and len(wanted) == 2:
             wanted = (wanted[0], 1, wanted[1])

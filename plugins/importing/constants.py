@@ -199,8 +199,7 @@ def _bare(tensor: Any) -> bool:
 def _external(tensor: Any, name: str, path: Path) -> int | None:
     """Bytes of a tensor in an external file; 0 for a tensor inside the model, None for a missing file.
 
-    SpecError if the words are not in the file.
-    """
+    SpecError if the words are not in the file."""
     wrong = partial(SpecError.at, shown(path), f"tensor '{name}'")
     if min(tensor.dims, default=0) < 0:
         raise wrong(f"is {dims_text(tensor.dims)}, expected sizes from 0 on")

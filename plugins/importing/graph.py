@@ -216,8 +216,7 @@ class GraphWalk(Tracing):
 
     def _earlier(self, node: Any) -> None:
         """Register keys and values of earlier steps, an input of attention, before its own: a decoder keeps them as
-        outputs.
-        """
+        outputs."""
         for place in (1, 2) if node.op_type == "Attention" and len(node.input) > 5 and node.input[4] else ():
             own, past = (self.model.shape(node.input[at], node) for at in (place, place + 3))
             name = next(filter(None, node.output[place : place + 1]), f"{node.output[0]}/{place}")
@@ -229,8 +228,7 @@ class GraphWalk(Tracing):
     def _states(self, node: Any, part: str, place: int = -1, of: Sequence[str] = ()) -> ImportedLayer:
         """Result of a recurrent node's gates at every step.
 
-        The result goes to other layers, or stays in place for the next step, with an input as the initial state.
-        """
+        The result goes to other layers, or stays in place for the next step, with an input as the initial state."""
         (steps, samples), state = steps_of(node, self.model), self.model.shape(node.input[2], node)
         given = [name for name in node.input[place : place + 1] if place > 0 and name in self.roots]
         table = {"type": "transform", **({"factor": steps} if place > 0 and steps > 1 else {})}
@@ -280,8 +278,7 @@ class GraphWalk(Tracing):
         """An elementwise operation of several layers, such as a gate; or of rows with a number for each.
 
         Terms of a single layer are added on the layer's way out, as in rotary positions. A number per row makes a
-        softmax or a norm out of single steps.
-        """
+        softmax or a norm out of single steps."""
         kind = "multiply" if node.op_type in ("Mul", "Div") else "add"
         rows = [name for name in given if name not in self._of_rows]
         if kind == "multiply" and len(given) == 2 and len(rows) == 1:
@@ -294,8 +291,7 @@ class GraphWalk(Tracing):
     def _rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
         """A softmax or a normalisation.
 
-        An axis other than the last axis of words or scores counts as all axes together, no less work.
-        """
+        An axis other than the last axis of words or scores counts as all axes together, no less work."""
         shape = self._shape(node, -1)
         usual = {"InstanceNormalization": 2, "GroupNormalization": 1}
         axis = usual.get(node.op_type, attributes_of(node).get("axis", -1))
@@ -345,8 +341,7 @@ class GraphWalk(Tracing):
         before: Sequence[str] = (),
     ) -> ImportedLayer:  # fmt: skip
         """A searched layer: P comes from layers, Q may be weights. An operand without a tensor is the preceding
-        product.
-        """
+        product."""
         constants = self.model.constants
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}

@@ -121,8 +121,7 @@ def window_of(
 ) -> dict[str, Any]:
     """Window, stride and padding of a layer; the padding behind follows from the size of the output.
 
-    `window` has the taps, `given` and `found` the pixels of input and output along one or two axes.
-    """
+    `window` has the taps, `given` and `found` the pixels of input and output along one or two axes."""
     count = len(window)
     strides, dilations = (attributes.get(key) or [1] * count for key in ("strides", "dilations"))
     pads = attributes.get("pads") or [0] * (2 * count)

@@ -101,8 +101,7 @@ def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
     """Read a model and infer its shapes; the batch is 1 unless chosen.
 
     The batch is an open first dimension of the inputs. SpecError for a file that is no model, exceeds the limits of
-    this module, or has sizes without a value.
-    """
+    this module, or has sizes without a value."""
     onnx, file = onnx_of(), shown(path)
     check_file(path, FILE_BYTES)
     with reported(file, "", "is not an ONNX model that can be read"):
@@ -143,8 +142,7 @@ def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
 
 def write_zeros(path: Path, out: Path, zeros: Mapping[str, Array]) -> None:
     """Write a copy of the model with zeros at flat positions `zeros`, by tensor; the tensors must be constants of the
-    graph.
-    """
+    graph."""
     onnx, file = onnx_of(), shown(path)
     with reported(file, "", "cannot be read"):
         proto = onnx.load(path)

@@ -30,8 +30,7 @@ RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 
 def import_model(found: ModelImport, choices: ImportChoices, activations: str | Path, densities: str) -> None:
     """Add the layers of an ONNX model to `found`; `activations` is "range", "dense", or the path of an .npz with
-    samples.
-    """
+    samples."""
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, choices)
     assumed = [name for name, dim in model.open_batches.items() if not {dim, f"{name}:0"} & {*choices.dims}]

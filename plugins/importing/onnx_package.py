@@ -49,8 +49,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 def foreign(node: Any) -> bool:
     """Whether ONNX leaves the node's meaning open: the node is of another domain, or in no version of the standard
-    domain.
-    """
+    domain."""
     return node.domain not in ("", "ai.onnx") or not onnx_of("onnx.defs").has(node.op_type)
 
 

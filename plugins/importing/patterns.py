@@ -59,8 +59,7 @@ class WeightPattern:
     def table(self, size: int, block: tuple[int, ...]) -> Any:
         """Density of a tensor of `size` words; `block` has the words of a block in the order of the ranks.
 
-        A number, or the table of a density model; 1.0 if dense.
-        """
+        A number, or the table of a density model; 1.0 if dense."""
         if self.m and not self.of_outputs:
             return {"type": "n-of-m", "n": self.n, "m": self.m}
         if self.block:
@@ -81,8 +80,7 @@ def found_in(weights: Array) -> WeightPattern:
     """The pattern of weights (rows, columns, taps).
 
     N:M runs along the reduction: over columns, or over columns and taps in the order of PyTorch's weights, taps
-    fastest. If both blocks and groups fit, the larger is reported; if neither does, N:M along the rows is tried.
-    """
+    fastest. If both blocks and groups fit, the larger is reported; if neither does, N:M along the rows is tried."""
     mask = np.ascontiguousarray(weights != 0)
     density = float(np.count_nonzero(mask) / mask.size)
     if density >= DENSE:

@@ -97,8 +97,7 @@ Axes = Mapping[str, tuple[Axis, ...]]
 def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     """The products of a node in `PRODUCTS`; empty if the node is no product of two tensors.
 
-    SpecError if tensor sizes do not fit, since ONNX does not check all operators.
-    """
+    SpecError if tensor sizes do not fit, since ONNX does not check all operators."""
     needed = RANKS.get(node.op_type, ())
     for name, ranks in zip([*node.input, *[""] * len(needed)], needed, strict=False):
         if len(shape := model.shape(name, node)) not in ranks:
@@ -221,8 +220,7 @@ def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]
 def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     """Scores and context of attention.
 
-    Several query heads may share a head of keys and values; keys of earlier steps may be an input (past_key).
-    """
+    Several query heads may share a head of keys and values; keys of earlier steps may be an input (past_key)."""
     attributes = attributes_of(node)
     q, k, v = (model.shape(name, node) for name in node.input[:3])
     batch, words, keys = q[0], q[-2], k[-2]

@@ -84,8 +84,7 @@ def common(first: Axis, second: Axis) -> list[tuple[int, bool, bool]]:
     """Common factors of two axes, inner factors last: size, and whether the first and the second tensor vary along the
     factor.
 
-    An axis of one word broadcasts.
-    """
+    An axis of one word broadcasts."""
     sizes = [math.prod(size for size, _ in axis) for axis in (first, second)]
     if 1 in sizes:
         longer, swap = (second, True) if sizes[0] == 1 else (first, False)

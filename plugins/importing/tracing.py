@@ -113,8 +113,7 @@ class Tracing:
 
     def _source(self, name: str, product: bool = False) -> str:
         """The layer with all words of a tensor in its output, created if missing. `product`: repeated words are taken
-        once.
-        """
+        once."""
         if name not in self.roots:  # made of sizes and constants
             return self._outside(name)
         while product and name in self._axes and (part := self.parts.get(self.roots[name])) and part[2]:
@@ -202,8 +201,7 @@ class Tracing:
         """The tensors with words of their own, one for each root.
 
         Excluded: indices and conditions, row-wise numbers of the tensor itself, scales of quantised tensors, and masks
-        broadcast from an input of the model.
-        """
+        broadcast from an input of the model."""
         proto, words = onnx_of().TensorProto, self._words(node.output[0])
         own = (self.layer_of(self._main(given)), INPUT)
         found: dict[str, str] = {}

@@ -30,8 +30,8 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
     """Write a plugin NAME to start from.
 
     The plugin is a package with a module, a spec, and passing tests. NAME is lower-case words with hyphens, such as
-    wide-bitmask, the name of the package and of its piece.
-    """
+    wide-bitmask, the name of the package and of its piece."""
+    from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_texts
 
@@ -42,8 +42,7 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise click.UsageError(f"'{folder}' is not empty; give another NAME, or --out DIR")
     write_texts({folder / path: text for path, text in texts.items()})
-    for path in texts:
-        click.echo(readable(str(folder / path)))
+    wrote(folder / path for path in texts)
     click.echo(f"install and test it: cd {readable(str(folder))} && pip install -e '.[test]' && pytest", err=True)
 
 

@@ -11,13 +11,12 @@ import click
 
 from sparsemap.cli.group import NumberRange
 from sparsemap.cli.help_texts import names_with_texts
-from sparsemap.errors import readable
 
 if TYPE_CHECKING:
     from .report import Report
 
 ROOMS = tomllib.loads((Path(__file__).parent / "_rooms" / "papers.toml").read_text("utf-8"))
-PAGES = {name: (room, page) for room, paper in ROOMS.items() for name, page in paper["pages"].items()}
+PAGES = {name: page["module"] for paper in ROOMS.values() for name, page in paper["pages"].items()}
 
 
 def epilog() -> str:
@@ -54,19 +53,27 @@ def paper(name: str, **asked: Any) -> None:
     """Reproduce a table or figure of a paper.
 
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
-    For a quick look, --scale, --seeds and --workload make a study smaller.
-    """
+    For a quick look, --scale, --seeds and --workload make a study smaller."""
     from sparsemap.cli import output
+    from sparsemap.cli.stdout import wrote
     from sparsemap.writing import check_writable
 
     from .runs import Runner
 
     check_writable(asked["out"])
-    room, page = PAGES[name]
-    report: Report = import_module(f".{room}.{page['module']}", __package__).report(Runner(**asked), name)
+    report: Report = import_module(PAGES[name], __package__).report(Runner(**asked), name)
     paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+    wrote(paths, "wrote", name=name, headline=report.headline, rows=report.rows)
 
 
-VERBS = (paper,)
+@click.command("wbs", hidden=True)
+@click.argument("name", type=click.Choice(["table-2", "fig-9"]))
+@click.option("--out", default="runs/paper", type=click.Path(file_okay=False, path_type=Path))
+@click.pass_context
+def wbs(context: click.Context, name: str, out: Path) -> None:
+    """`sparsemap paper wbs-NAME`."""
+    context.invoke(paper, name=f"wbs-{name}", out=out)
+
+
+VERBS = (paper, wbs)

@@ -112,7 +112,6 @@ class PrunedModel:
         criterion: str | None = None,
         balance: str = "none",
         order: str = "hwc",
-        normalise: str = "none",
         pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
@@ -121,13 +120,12 @@ class PrunedModel:
         Blocks have 16 x 16 words, or for `one-shot` and `gradual` 8 x 8 channels with their kernels, unless `block` is
         given. Convolutions, fully connected layers and attention projections (`NAME.in_proj`) are pruned, except layers
         in `exclude`, by default the first and the last. Grouped convolutions stay dense, and for N:M, layers with rows
-        that are no multiple of M. SparseMapError for an unreachable sparsity or an unknown layer.
-        """
+        that are no multiple of M. SparseMapError for an unreachable sparsity or an unknown layer."""
         hybrid = method in HYBRID
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
         nm = NmPattern.parse(pattern) if isinstance(pattern, str) else NmPattern(*pattern)
-        about: dict[str, Any] = {"balance": balance, "normalise": normalise, "pattern": nm}
+        about: dict[str, Any] = {"balance": balance, "pattern": nm}
         criterion = criterion or ("saliency" if hybrid else "l2")
         job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, pull=pull, **about)
         every = dict(_layers(model))
@@ -169,8 +167,7 @@ class PrunedModel:
         """Set masks for a sparsity, from the current weights and any gradients required by the criterion.
 
         Gradients use `samples` samples per class, with the model in evaluation mode. Optimizers keep the same
-        parameters.
-        """
+        parameters."""
         job, chance = self.job, np.random.default_rng((len(self.history), 5))
         evidence = {name: Evidence(self.layers[name].array) for name in self.grids}
         if job.criterion in NEEDS:
@@ -203,8 +200,7 @@ class PrunedModel:
         """Weights and mean gradients dL/dW over samples (S, h, w, C) at the masked weights; for `fisher` also the mean
         square.
 
-        The gradient is taken at the output of the parametrization, the weights of the forward pass.
-        """
+        The gradient is taken at the output of the parametrization, the weights of the forward pass."""
         torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
         was_training = model.training
         model.eval()

@@ -1,4 +1,4 @@
-"""Masks of blocks, layer by layer: one-shot, gradual, or balanced over rows and columns of blocks.
+"""Masks of blocks, a layer at a time: at once, step by step, or evenly over rows of blocks.
 
 Masks are (R, C) bool, True for a kept block (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may empty
 whole rows and columns, so that a layer keeps inputs not computed by the layer before. Masks therefore keep a block in
@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 
-from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-BALANCES = ("none", "rows", "columns", "both")
+BALANCES = ("none", "rows")
 
 
 def zeros_of(sparsity: float, blocks: int) -> int:
@@ -45,24 +44,12 @@ def _covering_columns(kept: Array, scores: Array) -> Array:
         kept[row, column], kept[row, empty[to]] = False, True
 
 
-def balanced(scores: Array, sparsity: float, balance: str, part: int = 0) -> Array:
-    """A mask with evenly spread zeros.
+def balanced(scores: Array, sparsity: float, part: int = 0) -> Array:
+    """A mask with floor(sparsity * n) zeros in each range of n = `part` columns (0: all) of every row of blocks.
 
-    `rows`: every row of blocks has floor(sparsity * n) zeros in each range of n = `part` columns (0: all), so that
-    every split of the outputs is even, and the split of the inputs into these ranges too. `columns`: the same per
-    column, over all rows. `both`: rows as in `rows` over all columns, and zeros per column that differ by at most one.
-    """
-    match balance:
-        case "none":
-            return one_shot(scores, sparsity)
-        case "columns":
-            return _even_rows(scores.T, sparsity).T
-        case "rows":
-            ends = range(part, scores.shape[1], part) if part else ()
-            return np.hstack([_even_rows(own, sparsity) for own in np.split(scores, ends, axis=1)])
-        case "both":
-            return _even_both(scores, sparsity)
-    raise SparseMapError(f"balance {balance!r}: expected {', '.join(BALANCES)}")
+    Every split of the outputs, and of the inputs into these ranges, is then even."""
+    ends = range(part, scores.shape[1], part) if part else ()
+    return np.hstack([_even_rows(own, sparsity) for own in np.split(scores, ends, axis=1)])
 
 
 def _even_rows(scores: Array, sparsity: float) -> Array:
@@ -70,56 +57,6 @@ def _even_rows(scores: Array, sparsity: float) -> Array:
     worst = np.argsort(scores, axis=1, kind="stable")[:, : zeros_of(sparsity, scores.shape[1])]
     np.put_along_axis(kept, worst, False, axis=1)
     return _covering_columns(kept, scores)
-
-
-def _even_both(scores: Array, sparsity: float) -> Array:
-    """Prune the smallest scores while row and column have room, then fill up rows along augmenting paths.
-
-    The counts are exact; the sum of the pruned scores is small, not always minimal.
-    """
-    rows, columns = scores.shape
-    each = zeros_of(sparsity, columns)
-    pruned = np.zeros(scores.shape, bool)
-    row_room = np.full(rows, each)
-    column_room = np.full(columns, rows * each // columns)
-    over = rows * each % columns  # so many columns have one zero more: those with the smallest scores
-    column_room[np.argsort(scores.sum(axis=0), kind="stable")[:over]] += 1
-    for place in np.argsort(scores, axis=None, kind="stable"):
-        row, column = divmod(int(place), columns)
-        if row_room[row] and column_room[column]:
-            pruned[row, column] = True
-            row_room[row] -= 1
-            column_room[column] -= 1
-    for row in np.repeat(np.arange(rows), row_room):
-        _augment(pruned, int(row), column_room)
-    return ~pruned
-
-
-def _augment(pruned: Array, start: int, column_room: Array) -> None:
-    """Add a zero to row `start`: rows along the path exchange a zero, and a column with room gains a zero."""
-    came_from: dict[int, int] = {}  # column -> row that would prune it
-    gives: dict[int, int] = {}  # row -> column whose zero it would give away
-    rows, seen = [start], {start}
-    for row in rows:
-        for column in np.flatnonzero(~pruned[row]).tolist():
-            if column in came_from:
-                continue
-            came_from[column] = row
-            if column_room[column]:
-                column_room[column] -= 1
-                while True:
-                    owner = came_from[column]
-                    pruned[owner, column] = True
-                    if owner == start:
-                        return
-                    column = gives[owner]
-                    pruned[owner, column] = False
-            for other in np.flatnonzero(pruned[:, column]).tolist():
-                if other not in seen:
-                    seen.add(other)
-                    gives[other] = column
-                    rows.append(other)
-    raise AssertionError("rows and columns have the same number of zeros, so that a path exists")
 
 
 STEP = 0.05
@@ -130,8 +67,7 @@ def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
     """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, at most Z = floor(sparsity * blocks) in
     total.
 
-    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned.
-    """
+    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned."""
     target = zeros_of(sparsity, kept.size)
     left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))
     kept = kept.copy()

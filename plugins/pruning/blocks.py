@@ -25,8 +25,7 @@ UNITS = ("words", "channels")
 class BlockShape:
     """The size of a block. `unit` defines its columns: words of the reduction, or whole input channels.
 
-    A block of 8 x 8 channels is 8 x height x width x 8 words, contiguous in the order `chw`.
-    """
+    A block of 8 x 8 channels is 8 x height x width x 8 words, contiguous in the order `chw`."""
 
     rows: int = attrs.field(validator=attrs.validators.ge(1))
     columns: int = attrs.field(validator=attrs.validators.ge(1))

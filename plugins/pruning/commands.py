@@ -12,7 +12,7 @@ from sparsemap.cli.group import NumberRange
 from sparsemap.cli.study import run_options, run_written
 
 DIGITS = "digits"
-OF_DIGITS = {"classes", "seeds", "gradient"}
+OF_DIGITS = {"classes", "seeds"}
 OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
 """Options of training, and options of files."""
 
@@ -33,15 +33,10 @@ OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
 @click.option("--sparsity", type=NumberRange(0, 1), help="Share of zeros to reach; not for nm-only.")
 @click.option("--criterion", metavar="NAME", help="What scores words or blocks.  [default: saliency, or l2]")
 @click.option(
-    "--balance", default="none", show_default=True, help="Even zeros: `rows`, `columns` or `both` (one-shot)."
+    "--balance", default="none", show_default=True, help="`rows`: as many zeros in every row of blocks (one-shot)."
 )
 @click.option(
     "--splits", type=click.Path(path_type=Path), metavar="masks.json", help="How a compiler splits each layer."
-)
-@click.option("--normalise", default="none", show_default=True, help="`per-weight`: scores of rank columns per word.")
-@click.option("--budget", default="weights", show_default=True, help="What sparsity counts: `weights` or `columns`.")
-@click.option(
-    "--gradient", default="mean", show_default=True, help="`mean-abs`: sizes of gradients of batches (digits)."
 )
 @click.option("--classes", default="all", show_default=True, help="The user's classes, such as 0,1,7 (digits).")
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="Runs, from seed 0 (digits).")

@@ -19,9 +19,6 @@ from sparsemap.pieces.contracts.base import Array
 
 from .blocks import BlockGrid
 
-BUDGETS = ("weights", "columns")
-NORMALISE = ("none", "per-weight")
-
 
 @attrs.frozen
 class NmPattern:
@@ -57,8 +54,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
     """Mask (S, K) bool of the N words with the largest scores in every group of M in a row; ties go to the lower
     column.
 
-    A last group of g < M words keeps min(N, g).
-    """
+    A last group of g < M words keeps min(N, g)."""
     rows, columns = scores.shape
     padded = np.full((rows, -(-columns // pattern.m) * pattern.m), -np.inf)
     padded[:, :columns] = scores
@@ -72,8 +68,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
 def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
 
-    Pruned blocks come first, with a score of 0; ties go to the left block.
-    """
+    Pruned blocks come first, with a score of 0; ties go to the left block."""
     masked = np.where(kept, scores, 0.0)
     order = np.lexsort((masked, kept), axis=1)
     return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
@@ -85,8 +80,7 @@ def pruned_ranks(
     """Number of rank columns to prune in every layer: the cheapest of all layers until `needed` is reached.
 
     `ranked`: scores of the rank columns, ascending per layer; `pruned`: rank columns already pruned; `sizes`: weight of
-    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
-    """
+    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank."""
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
     candidates = sorted(
@@ -133,15 +127,10 @@ class Masks:
 class HybridPruner:
     """Step-by-step pruning of several layers together; pruned blocks stay pruned.
 
-    Layers with a size that is no multiple of the block have the N:M pattern only. `budget` is the unit of sparsity:
-    weights, or rank columns. `normalise` divides a rank column's score by its words, so that layers with more rows are
-    not preferred.
-    """
+    Layers whose size is no multiple of the block have the N:M pattern only."""
 
     grids: Mapping[str, BlockGrid]
     pattern: NmPattern
-    normalise: str = attrs.field(default="none", validator=attrs.validators.in_(NORMALISE))
-    budget: str = attrs.field(default="weights", validator=attrs.validators.in_(BUDGETS))
     kept: dict[str, Array] = attrs.field(init=False)
     """(R, C) bool per layer."""
 
@@ -154,13 +143,11 @@ class HybridPruner:
         return sorted(name for name, grid in self.grids.items() if grid.whole)
 
     def _size(self, name: str) -> float:
-        """Weight of a layer's rank column in the budget."""
+        """Words of a rank column of a layer."""
         grid = self.grids[name]
-        return 1.0 if self.budget == "columns" else float(grid.size[0] * grid.columns)
+        return float(grid.size[0] * grid.columns)
 
     def _total(self) -> float:
-        if self.budget == "columns":
-            return float(sum(self.grids[name].counts[1] for name in self.prunable))
         return float(sum(math.prod(grid.size) for grid in self.grids.values()))
 
     @property
@@ -192,16 +179,14 @@ class HybridPruner:
         """Masks of every layer with at least a share `sparsity` of zeros over all layers together.
 
         `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is renewed from the scores. Block scores are
-        sums over the chosen words of kept blocks.
-        """
+        sums over the chosen words of kept blocks."""
         self.check(sparsity)
         words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
         ranked, orders, pruned = {}, {}, {}
         for name in self.prunable:
             grid = self.grids[name]
             blocks = grid.sums(np.where(words[name], scores[name], 0.0))
-            orders[name], columns = rank_columns(blocks, self.kept[name])
-            ranked[name] = columns / (grid.size[0] * grid.columns) if self.normalise == "per-weight" else columns
+            orders[name], ranked[name] = rank_columns(blocks, self.kept[name])
             pruned[name] = int((~self.kept[name][0]).sum())
         share = min(1 - (1 - sparsity) / self.pattern.density, 1.0)
         needed = share * self._total() * (1 - 1e-12)  # a rounding error prunes no column

@@ -46,8 +46,7 @@ class WeightsOfNetwork:
         """Layer of the network for each of the weights (S, height, width, C); `NAME.weight` belongs to layer NAME.
 
         SpecError for weights without a layer, of a shape unlike their layer's, or of a layer with other weights in the
-        file.
-        """
+        file."""
         found: dict[str, str] = {}
         for name, array in weights.items():
             node = self.nodes.get(name) or self.nodes.get(name.removesuffix(".weight"))

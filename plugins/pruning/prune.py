@@ -28,7 +28,7 @@ from . import digits
 from .block_masks import BALANCES
 from .blocks import ORDERS, UNITS, BlockShape
 from .export import PrunedLayers, file_names
-from .hybrid import BUDGETS, NORMALISE, NmPattern
+from .hybrid import NmPattern
 from .networks import WeightsOfNetwork
 from .profile import read_splits
 from .runs import BY_LAYER, HYBRID, METHODS, Job, MaskSteps, run
@@ -51,9 +51,6 @@ CHOICES: dict[str, Iterable[str]] = {
     "unit": UNITS,
     "order": ORDERS,
     "balance": BALANCES,
-    "normalise": NORMALISE,
-    "budget": BUDGETS,
-    "gradient": ("mean", "mean-abs"),
     "network": digits.RECIPES,
     "layout": LAYOUTS,
 }
@@ -80,7 +77,7 @@ def job_of(given: Options, trains: bool) -> Job:
         raise SparseMapError(f"--balance: only one-shot has balanced masks, not {method}")
     if not trains and method in ("gradual", "trained"):
         raise SparseMapError(f"--method {method}: needs training, and a file has weights only; use one-shot")
-    as_given = ("method", "criterion", "balance", "network", "prune_classifier", "normalise", "budget", "gradient")
+    as_given = ("method", "criterion", "balance", "network", "prune_classifier")
     return Job(
         pattern=NmPattern.parse(given["pattern"]),
         block=_block(given["block"], given["unit"], given["order"]),
@@ -158,8 +155,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
     """A temporary folder with all files moved to `folder` at the end of the block.
 
-    An error leaves no file; replacing a file in `read` is an error too.
-    """
+    An error leaves no file; replacing a file in `read` is an error too."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     with temporary(near / "pruned", folder=True) as made:
         yield made

@@ -39,8 +39,7 @@ class Job:
     pattern: NmPattern = NmPattern(2, 4)
     block: BlockShape
     sparsity: float = 0.0
-    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Unused by `nm-only`.
-    """
+    """Share of zeros: over all prunable layers (hybrid methods), or of the blocks of every layer. Unused by `nm-only`."""
     criterion: str = attrs.field(validator=attrs.validators.in_(CRITERIA))
     balance: str = "none"
     splits: Mapping[str, Split] = attrs.field(factory=dict)
@@ -53,9 +52,6 @@ class Job:
     epochs: int = 2
     """Training epochs per iteration (hybrid); one-shot retrains as long as the dense training."""
     pull: float = 2e-4
-    normalise: str = "none"
-    budget: str = "weights"
-    gradient: str = "mean"
     seed: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -106,7 +102,7 @@ class MaskSteps:
     def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
         """State before the first step, without pruning."""
         masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in grids.items()}
-        hybrid = HybridPruner(grids, job.nm, job.normalise, job.budget) if job.method in HYBRID else None
+        hybrid = HybridPruner(grids, job.nm) if job.method in HYBRID else None
         return cls(job, grids, masks, hybrid)
 
     def targets(self, iterations: int) -> list[float]:
@@ -129,7 +125,9 @@ class MaskSteps:
             if job.method == "gradual":
                 kept = gradual_step(self.masks[name].blocks, of_blocks, sparsity)
             else:
-                kept = balanced(of_blocks, sparsity, job.balance, job.splits.get(name, Split()).in_blocks)
+                part = job.splits.get(name, Split()).in_blocks
+                even = job.balance == "rows"
+                kept = balanced(of_blocks, sparsity, part) if even else one_shot(of_blocks, sparsity)
             masks[name] = Masks.of_blocks(grid, kept)
         self.masks = masks
         return masks
@@ -163,8 +161,7 @@ def penalty_slope(gamma: Array, target: float) -> Array:
     blocks.
 
     *Weight Block Sparsity*, III-D, Eq. 13; L2(Gamma - T) is read as the square of a sum, since T is a single number. max
-    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA.
-    """
+    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
 
     def softmax(x: Array) -> Array:
         weights = np.exp(ALPHA * (x - np.max(x)))
@@ -217,8 +214,7 @@ class PruningRun:
     def trained(self, progress: Callable[[], None]) -> None:
         """Train a real number per block, Gamma, with the weights, under a penalty; then prune the smallest at once.
 
-        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here.
-        """
+        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here."""
         job, network, grids = self.job, self.network, self.steps.grids
 
         def gamma(name: str) -> Array:
@@ -248,10 +244,9 @@ class PruningRun:
         job = self.job
         if job.criterion not in NEEDS:
             return {name: Evidence(self.network[name].weights) for name in job.prunable}
-        squared, absolute = job.criterion == "fisher", job.gradient == "mean-abs"
         everyone = job.criterion == "saliency-all"
         images, classes = (digits.data(job.seed)[0], range(digits.CLASSES)) if everyone else (self.train, job.classes)
-        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=squared, absolute=absolute)
+        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=job.criterion == "fisher")
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
         """Set the masks of the network."""

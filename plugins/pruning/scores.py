@@ -14,8 +14,7 @@ from sparsemap.pieces.contracts.base import Array
 from .blocks import BlockGrid
 
 WORD_CRITERIA = ("saliency", "saliency-all", "l1", "l2", "fisher", "random")
-"""Criteria with a score per word; the score of a block is the sum over its words (for `l2` the square root of the sum).
-"""
+"""Criteria with a score per word; the score of a block is the sum over its words (for `l2` the square root of the sum)."""
 CRITERIA = (*WORD_CRITERIA, "variance", "tensor-variance")
 NEEDS = {"saliency": "gradient", "saliency-all": "gradient", "fisher": "squared_gradient"}
 """Field of `Evidence` required by a criterion beside the weights."""
@@ -64,8 +63,7 @@ def block_scores(criterion: str, grid: BlockGrid, evidence: Evidence, rng: np.ra
     """A float64 score per block, (R, C) (*Weight Block Sparsity*, III-B, E, F).
 
     L1 = sum |w|; L2 = sqrt(sum w^2); variance = mean of (w - mu)^2 with mu the mean of the block, or of the whole tensor
-    for `tensor-variance`; Fisher = sum of w^2 times the mean squared gradient; saliency = sum of T_w.
-    """
+    for `tensor-variance`; Fisher = sum of w^2 times the mean squared gradient; saliency = sum of T_w."""
     if criterion == "random":
         return rng.random(grid.counts)
     if criterion in ("variance", "tensor-variance"):

@@ -94,8 +94,7 @@ def fit(
 
     The forward pass sees the words of a layer's mask; the gradient reaches all words of kept blocks (straight-through
     estimator). `pull` drags the pruned words of kept blocks towards zero (SR-STE). `penalty` gives the gradient of a
-    penalty on `factors`, by layer; factors are trained only with a penalty.
-    """
+    penalty on `factors`, by layer; factors are trained only with a penalty."""
     change = optimiser.start()
     steps = epochs * math.ceil(len(data) / batch)
     step = 0
@@ -132,13 +131,10 @@ def evidence(
     *,
     batch: int = 64,
     squared: bool = False,
-    absolute: bool = False,
 ) -> dict[str, Evidence]:
     """Weights of some layers and the mean gradients over samples, at the masked forward pass.
 
-    `squared` adds the mean of the squared gradients of single samples, at a pass per sample. `absolute` averages the
-    magnitudes of the batch gradients instead; the result depends on the batch size.
-    """
+    `squared` adds the mean of the squared gradients of single samples, with a pass for each."""
     names = list(names)
     sums = {name: np.zeros(network[name].weights.shape) for name in names}
     squares = {name: np.zeros(network[name].weights.shape) for name in names} if squared else {}
@@ -147,7 +143,7 @@ def evidence(
         _, found = network.gradients(data.images[first : first + batch], data.labels[first : first + batch])
         for name in names:
             gradient = found[name][0].astype(np.float64)
-            sums[name] += np.abs(gradient) if absolute else gradient
+            sums[name] += gradient
             if squared:
                 squares[name] += gradient**2
     count = len(data)

@@ -25,8 +25,7 @@ LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
     """Weights (S, height, width, C) by layer, in the order of the file; biases, other vectors and flags are left out.
 
-    Matrices are (outputs, inputs). SpecError for arrays that are no weights: other ranks, other types, NaN, no layer.
-    """
+    Matrices are (outputs, inputs). SpecError for arrays that are no weights: other ranks, other types, NaN, no layer."""
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
         if array.ndim >= 2 and array.dtype.kind != "b":

@@ -80,8 +80,7 @@ class Accesses:
 def accesses_of(design: Design, detail: Any) -> dict[tuple[str, str], Accesses]:
     """Accesses by the names of tensor and level, outermost level first, for stored tensors.
 
-    Empty if the cost model gives no counts.
-    """
+    Empty if the cost model gives no counts."""
     problem = design.problem
     return {
         (tensor.name, level.name): _counted(design, detail, t, level.index)
@@ -121,8 +120,7 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
     """The counts of a tensor at a level, with its tile and the effect of the loops outside.
 
-    `loops` and `energy_pj` are of the design.
-    """
+    `loops` and `energy_pj` are of the design."""
     tensor, level = found.tensor, found.level
     share = percent(found.energy_pj / energy_pj) if energy_pj else "-"
     extents = {dim: 1 for rank in tensor.ranks for dim, _ in rank}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sparsemap.cli.group import json_option, plugin_dirs, reference_option
-from sparsemap.errors import SearchError, listed, readable
+from sparsemap.cli.group import plugin_dirs, reference_option
+from sparsemap.errors import SearchError, listed
 from sparsemap.extras import need
 from sparsemap.pieces import defaults
 
@@ -25,9 +25,8 @@ from sparsemap.pieces import defaults
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of these searches.")
 @plugin_dirs
-@json_option
 def explain_command(
-    design: str, quantity: str, budget: int, space: str, seed: int, plugin_dirs: tuple[str, ...], as_json: bool
+    design: str, quantity: str, budget: int, space: str, seed: int, plugin_dirs: tuple[str, ...]
 ) -> None:
     """Explain what limits a DESIGN, and what would help.
 
@@ -38,7 +37,7 @@ def explain_command(
     limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the
     capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
     """
-    from sparsemap.cli.pieces import answer
+    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -53,24 +52,22 @@ def explain_command(
         found = explain_many(Path(design), quantity, registry)
     else:
         found = explain(Base(design_file.load(design, registry)), quantity, budget, space, seed)
-    answer(found.data if as_json else None, found.lines)
+    answer(found.data, found.lines)
 
 
 @click.command("diff")
 @click.argument("first", type=click.Path(), metavar="A")
 @click.argument("second", type=click.Path(), metavar="B", required=False)
 @plugin_dirs
-@json_option
-def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """List the differences between two designs, A and B, and the cost of each difference.
+def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -> None:
+    """Tell what differs between two designs, A and B, and what each difference costs.
 
     For two folders of a network, the report names the better, the ratio, and the decisive layers; for two studies, cell
     by cell.
 
     Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
-    each tensor and the mechanism of each place change individually: alone, and in turn until A is B.
-    """
-    from sparsemap.cli.pieces import answer
+    each tensor and the mechanism of each place change individually: alone, and in turn until A is B."""
+    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -89,7 +86,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], a
         found = steps(one, other)
         lines = diff_lines((first, second), one, other, found)
         data = {"a": one.outcome.to_dict(), "b": other.outcome.to_dict(), "changes": [step.to_dict() for step in found]}
-    answer(data if as_json else None, lines)
+    answer(data, lines)
 
 
 FIGURES = (
@@ -118,8 +115,8 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
 
     RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
     study, energy and cycles have a bar for each layer, or for the best seed of each cell; ratios show a study's
-    comparisons, with means and intervals.
-    """
+    comparisons, with means and intervals."""
+    from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
@@ -144,7 +141,7 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
             raise SearchError(f"{result}: the design is {outcome.fault}")
         draw = partial(KINDS[kind], PlotSource(outcome, Path(result) if Path(result).is_dir() else None))
     write_figure(draw, path, dpi=300)
-    click.echo(readable(str(path)))
+    wrote([path])
 
 
 @click.command("report")
@@ -159,8 +156,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     """Write a page about RESULTS, as an HTML file.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
-    compared side by side, and the page names the best.
-    """
+    compared side by side, and the page names the best."""
+    from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text
 
@@ -174,7 +171,7 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
     path = out or folder / defaults.PAGE_FILE
     write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs), reference)))
-    click.echo(readable(str(path)))
+    wrote([path])
     if lost := [text for folder in results if (text := gone(folder))]:
         raise SearchError("; ".join(lost))
 

@@ -69,8 +69,7 @@ def steps(first: Base, second: Base) -> list[DiffStep]:
 def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
     """Workload, hardware and cost model by value, definitions of pieces, mapping, formats by tensor, S/G by place.
 
-    Sizes change with the mapping, and levels with mapping and places. `SearchError` for other tensors or dimensions.
-    """
+    Sizes change with the mapping, and levels with mapping and places. `SearchError` for other tensors or dimensions."""
     a, b = first.design.problem, second.design.problem
     one, other = first.table, second.table
     names = [tuple(tensor.name for tensor in problem.tensors) for problem in (a, b)]

@@ -48,8 +48,7 @@ def explain(
 ) -> Explanation:
     """Explain `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names.
 
-    With a `budget`, also search as many designs from this design, with nothing free and with each resource free.
-    """
+    With a `budget`, also search as many designs from this design, with nothing free and with each resource free."""
     problem, outcome = base.design.problem, base.outcome
     levels, tensors = [level.name for level in problem.levels], [tensor.name for tensor in problem.tensors]
     if quantity in OF:

@@ -65,8 +65,7 @@ class OrdersText(Exporter):
     """Loop orders of a design with equal cost: with the same order at all levels, and with the order of a level
     changed.
 
-    Above 5,040 orders, 5,040 random orders are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
-    """
+    Above 5,040 orders, 5,040 random orders are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design)."""
 
     type_name: ClassVar[str] = "orders"
     file_name: ClassVar[str] = "orders.txt"

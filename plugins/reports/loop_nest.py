@@ -78,8 +78,7 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
 
 def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
     """The text of a design; `detail` of its evaluation gives the contents of levels, if the cost model reports
-    contents.
-    """
+    contents."""
     problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
     step = 2 if 2 * sum(len(box.loops) for box in levels) + 42 <= width else 1
     lines, depth = list[str](), 0

@@ -334,8 +334,7 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
     """By part that both have, what it has of the difference between two sides, the largest first, negative where it is worse;
     they add up to 1.
 
-    A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
-    """
+    A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides."""
     theirs, weights = {part.name: part for part in other.parts if part.known}, {}
     means = {key: (value(side, key) + value(other, key)) / 2 for key in PARTS if worth in ("edp_js", key)}
     for part in side.parts:

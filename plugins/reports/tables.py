@@ -47,23 +47,10 @@ class PageTable:
         """By column, whether it has numbers."""
         return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
 
-    def in_one_unit(self) -> PageTable:
-        """The table with each column in the unit of its largest amount, unless the amounts are too far apart."""
-        from .page.one_unit import in_one_unit
-
-        columns = [in_one_unit([row[i] for row in self.rows]) for i in range(len(self.head))]
-        return attrs.evolve(self, rows=list(zip(*columns, strict=True))) if self.rows else self
-
-    def without_places(self) -> PageTable:
-        """The table without places of its numbers, for numbers in no file or in a file other than the page's."""
-        rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
-        return attrs.evolve(self, rows=rows)
-
     def lines(self, untold: Iterable[str] = (), align: str = "", **how: Any) -> list[str]:
         """The rows as text, numbers to the right (or by `align`), without the `untold` heads.
 
-        `how` are further arguments of `output.table`.
-        """
+        `how` are further arguments of `output.table`."""
         from sparsemap.cli import output
 
         head = ["" if name in untold else name for name in self.head]

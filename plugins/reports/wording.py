@@ -95,8 +95,7 @@ def named_mechanisms(design: Design) -> list[str]:
 def own_pieces(design: Design) -> list[list[str]]:
     """Candidate formats and mechanisms that are not built in, with their uses in the design.
 
-    Pieces made by a space belong to the space.
-    """
+    Pieces made by a space belong to the space."""
     problem, chosen, known = design.problem, design.chosen, design.problem.registry
 
     def own(kind: str, name: str) -> bool:

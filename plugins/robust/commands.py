@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,12 @@ import click
     help="What is compared.  [default: edp; edp_js, in seconds, where the designs' clocks differ]",
 )  # fmt: skip
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
-@click.option("as_json", "--json", is_flag=True, help="Print JSON.")
-def sweep(
-    designs: tuple[str, ...], tensor: str, densities: str, objective: str, plugin_dirs: tuple[str, ...], as_json: bool
-) -> None:
+def sweep(designs: tuple[str, ...], tensor: str, densities: str, objective: str, plugin_dirs: tuple[str, ...]) -> None:
     """Evaluate designs over densities of a tensor.
 
     Other densities stay fixed, except derived densities such as the output's. The best design at each density is
-    marked; an invalid design is listed with the reason.
-    """
-    from sparsemap.cli import output
+    marked; an invalid design is listed with the reason."""
+    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
     from sparsemap.problem.load import objective_of
@@ -51,17 +46,15 @@ def sweep(
     if len(judge.names) > 1:
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
     points = {file: swept(design, tensor, wanted, judge, file) for file, design in loaded.items()}
-    if not as_json:
-        named = {label: points[file] for file, label in labels_of(files).items()}
-        output.show(table_text(tensor, judge.unit, judge.name or judge.type_name, named))
-        return
     means = over_best(points)
     rows: list[dict[str, Any]] = []
     for file, found in points.items():
         problem, mean = loaded[file].problem, means[file]
         about = {"design": file, "workload": problem.workload.name, "hardware": problem.hardware.name}
         rows.append({**about, "over_best": mean if mean == mean else None, "points": [p.to_dict() for p in found]})
-    click.echo(json.dumps({"tensor": tensor, "objective": objective, "unit": judge.unit, "designs": rows}, indent=2))
+    named = {label: points[file] for file, label in labels_of(files).items()}
+    text = table_text(tensor, judge.unit, judge.name or judge.type_name, named)
+    answer({"tensor": tensor, "objective": objective, "unit": judge.unit, "designs": rows}, text)
 
 
 def labels_of(files: list[str]) -> dict[str, str]:

@@ -55,8 +55,7 @@ class Range(DensityModel):
     """A share of nonzeros between `low` and `high`; the objective `robust` searches designs for several densities in
     between.
 
-    A non-robust objective uses the single `nominal` density.
-    """
+    A non-robust objective uses the single `nominal` density."""
 
     type_name: ClassVar[str] = "range"
 
@@ -68,14 +67,12 @@ class Range(DensityModel):
     """Densities for the evaluation of designs; absent: five, evenly from `high` to `low`."""
     weights: Weights = attrs.field(default="inverse", validator=_weights)
     """Weight of each point: "inverse", 1 / density; "equal"; "probability", the chance of a density nearer to the point
-    than to the others; or a list of numbers.
-    """
+    than to the others; or a list of numbers."""
     histogram: tuple[float, ...] = attrs.field(default=(), validator=_histogram)
     """Frequencies of densities in bins of equal width from `low` to `high`; absent: uniform. For "probability"."""
     nominal_: float | None = attrs.field(default=None, alias="nominal", validator=attrs.validators.optional(share))
     """Density for the numbers `energy_pj` and `cycles`; absent: the expected density, the mean of the points with the
-    probabilities of `histogram`.
-    """
+    probabilities of `histogram`."""
     model: str | DensityModel = "uniform"
     """Distribution of the nonzeros: the type of a density model with a key `density`, or its table without that key."""
 

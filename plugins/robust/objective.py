@@ -35,38 +35,23 @@ def _single(instance: Robust, attribute: attrs.Attribute, objective: Objective) 
         raise ValueError("is robust already")
 
 
-def _positive(instance: Robust, attribute: attrs.Attribute, references: tuple[float, ...]) -> None:
-    if references and instance.reduce != "regret":
-        raise ValueError('has a meaning for reduce = "regret" only')
-    if any(not value > 0 for value in references):
-        raise ValueError(f"is {list(references)}, expected scores above 0")
-
-
 @attrs.frozen(kw_only=True)
 class Robust(Objective):
     """A single score over all densities in the ranges of a workload.
 
-    Without a range, the score of `objective`. Energy and cycles of the result are at the nominal densities.
-    """
+    Without a range, the score of `objective`. Energy and cycles of the result are at the nominal densities."""
 
     type_name: ClassVar[str] = "robust"
 
     objective: Objective = attrs.field(validator=_single)
-    """Objective of each scenario: a name, a table or an expression."""
-    reduce: Literal["sum", "geomean", "max", "regret"] = "sum"
-    """Combination of the scenario scores: the weighted sum, the weighted geometric mean, the largest weighted score, or
-    the largest ratio of a score to its reference (`references`).
-    """
+    """What is scored in each scenario: a name, a table or an expression."""
+    reduce: Literal["sum", "geomean", "max"] = "sum"
+    """Reduction of the scenarios' scores: weighted sum, weighted geometric mean, or largest weighted score."""
     weights: Weights | None = None
     """Weights instead of the ranges' own: a rule, or a list of numbers, one per scenario."""
     fit: Literal["all", "dense", "nominal"] = "all"
-    """Where a design must be valid: at all points; at density 1 too, so that any input fits; or at the nominal
-    densities, with invalid points left out of the score.
-    """
-    references: tuple[float, ...] = attrs.field(default=(), validator=_positive)
-    """For "regret": a score per scenario, such as of a design searched for the scenario alone; absent: the proven
-    bounds.
-    """
+    """Where a design has to be valid: at all points; dense too, so that any input fits; or at the nominal densities, and
+    then points that it does not fit are left out of its score."""
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, str] | None:
@@ -79,7 +64,7 @@ class Robust(Objective):
 
     @property
     def units(self) -> tuple[str, ...]:
-        return ("",) if self.reduce == "regret" else self.objective.units
+        return self.objective.units
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -88,19 +73,18 @@ class Robust(Objective):
     @property
     def monotone(self) -> bool:
         """Whether better costs never worsen the score; false for `fit = "nominal"`, where a design may fit a further
-        scenario.
-        """
+        scenario."""
         return self.objective.monotone and self.fit != "nominal"
 
     def of(self, problem: Problem) -> Objective:
-        """The objective with the scenarios of the problem, their weights and references."""
+        """With the scenarios of the problem and their weights."""
         ranges = {t.name: t.density for t in problem.tensors if isinstance(t.density, Range)}
         if not ranges:
             return self.objective
         scenarios = self._scenarios(problem, ranges)
         weights = np.array([scenario.weight for scenario in scenarios.values()])
         known = attrs.asdict(self, recurse=False, filter=lambda field, _: field.init)
-        return RobustlyScored(**known, variants=scenarios, shares=weights, over=self._over(scenarios))
+        return RobustlyScored(**known, variants=scenarios, shares=weights)
 
     def score(self, evaluation: Evaluation) -> Array:
         """The score of the inner objective; scores over scenarios come from the result of `of`."""
@@ -121,9 +105,6 @@ class Robust(Objective):
             weights = list(self.weights)
         else:
             weights = [prod(parts) for parts in product(*(x.weighed(self.weights or "") for x in ranges.values()))]
-        if self.references and len(self.references) != len(densities):
-            text = f"has {len(self.references)} scores, expected {len(densities)}, one per scenario"
-            raise SpecError.at("", "objective.references", text)
         points = dict(zip(densities, weights, strict=True))
         dense = (1.0,) * len(ranges)
         if self.fit == "dense" and dense not in points:
@@ -138,18 +119,6 @@ class Robust(Objective):
             found[name] = Scenario(variant, self.fit != "nominal", weight)
         return found
 
-    def _over(self, scenarios: Mapping[str, Scenario]) -> Array | None:
-        """(scenarios,) divisors of the scores for the regret."""
-        if self.reduce != "regret":
-            return None
-        if self.references:
-            return np.array([1.0] * (len(scenarios) - len(self.references)) + list(self.references))
-        bounds = [scenario.problem.bound for scenario in scenarios.values()]
-        if any(bound is None for bound in bounds):
-            text = f'"regret" needs a bound of {self.objective.names[0]} in every scenario, and there is none; give references'
-            raise SpecError.at("", "objective.reduce", text)
-        return np.array(bounds)
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class RobustlyScored(Robust):
@@ -158,7 +127,6 @@ class RobustlyScored(Robust):
     variants: Mapping[str, Scenario]
     shares: Array
     """(scenarios,) weights; 0: not in the score."""
-    over: Array | None = None
 
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
@@ -179,8 +147,6 @@ class RobustlyScored(Robust):
         scores = np.array([self.objective.score(found[i]) for i in counted])
         fits = np.array([found[i].valid for i in counted])
         weights = self.shares[counted][:, None]
-        if self.reduce == "regret" and self.over is not None:
-            return np.where(fits, scores / self.over[counted][:, None], -np.inf).max(axis=0)
         if self.reduce == "max":
             return np.where(fits, weights * scores, -np.inf).max(axis=0)
         left = (weights * fits).sum(axis=0)

@@ -49,8 +49,7 @@ def densities_of(text: str) -> tuple[float, ...]:
     """Densities of a list, `1,0.5,0.1`, or of steps, `1:0.05:0.1`: from 1 to 0.05 in steps of 0.1, the last always
     included.
 
-    ValueError for any other text.
-    """
+    ValueError for any other text."""
     form = "expected densities above 0, up to 1, as FIRST:LAST:STEP or with commas between them"
     try:
         given = [float(part) for part in text.replace(":", ",").split(",")]
@@ -82,8 +81,7 @@ def swept(
     """The design at every density of a tensor, named as in the workload or by its role; derived densities are
     recomputed.
 
-    `SpecError` if the tensor does not exist, or if its pattern allows a single density only.
-    """
+    `SpecError` if the tensor does not exist, or if its pattern allows a single density only."""
     problem = design.problem
     found = problem.tensors[problem.tensor(tensor, file, "--tensor")]
     points = []

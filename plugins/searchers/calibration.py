@@ -26,8 +26,7 @@ class Calibration:
 
     The paper leaves open which combination is fixed. Here the fixed genome is a valid random design, if possible a
     different design in every trial: around an invalid design, most values are invalid too and give no information. So
-    random probes come first, and continue until a probe is valid: without a valid design, no method could proceed.
-    """
+    random probes come first, and continue until a probe is valid: without a valid design, no method could proceed."""
 
     trials: int = attrs.field(default=8, validator=attrs.validators.ge(1))
     """Number of trials, I of Eq. 3."""
@@ -46,8 +45,7 @@ class Calibration:
         """Yield probes and trials, and return notes for operators; a trial covers all genes and is one batch.
 
         Notes: `sensitivity` (G,) float64, S(v) of Eq. 3; `high_sensitivity` (G,) bool, V_high of Eq. 4; `pool`, the
-        distinct valid designs of all probes and trials, `Scored`. No notes if the budget is too small for a trial.
-        """
+        distinct valid designs of all probes and trials, `Scored`. No notes if the budget is too small for a trial."""
         allowance = int(self.share * budget.total)
         trials, values = self._fit(space, allowance)
         if trials == 0:
@@ -87,8 +85,7 @@ def trial_cost(space: Space, values: int) -> int:
 def trial_genomes(base: PerGene, values: int, space: Space, rng: np.random.Generator) -> tuple[Genomes, PerDesign]:
     """One trial: for each gene, the fixed and other distinct values, with all other genes as in `base` (G,).
 
-    Returns genomes (n, G) and the varied gene of each (n,). Genes with a single value are left out.
-    """
+    Returns genomes (n, G) and the varied gene of each (n,). Genes with a single value are left out."""
     rows, genes = [], []
     for gene, (low, high) in enumerate(zip(space.low.tolist(), space.high.tolist(), strict=True)):
         if high == low:
@@ -108,8 +105,7 @@ def trial_genomes(base: PerGene, values: int, space: Space, rng: np.random.Gener
 def trial_sensitivity(scored: Scored, genes: PerDesign, count: int) -> PerGene:
     """S_i(v) of Eq. 2 for every gene, shape (count,); NaN with fewer than two valid values.
 
-    The mean over all pairs of distinct valid values, estimated in the paper by randomly drawn pairs.
-    """
+    The mean over all pairs of distinct valid values, estimated in the paper by randomly drawn pairs."""
     sensitivity = np.full(count, np.nan)
     for gene in np.unique(genes):
         rows = np.flatnonzero((genes == gene) & np.isfinite(scored.scores))

@@ -43,8 +43,7 @@ def train_surrogate(
     """Train the model of searcher `mind-mappings`.
 
     The model is for WORKLOADs of one shape on HARDWARE. The rank correlation of prediction and score is measured on a
-    held-out tenth of the samples, and on 2,000 samples of each workload of --test.
-    """
+    held-out tenth of the samples, and on 2,000 samples of each workload of --test."""
     import numpy as np
 
     from sparsemap import load_problem

@@ -45,8 +45,7 @@ TRIES = 100
 class Evolution(Searcher):
     """A (mu + lambda) evolution strategy over genes, with exchangeable operators.
 
-    Operators are given by name or as tables: `mutation = { type = "annealing", rate = 0.9 }`.
-    """
+    Operators are given by name or as tables: `mutation = { type = "annealing", rate = 0.9 }`."""
 
     type_name: ClassVar[str] = "evolution"
     takes_migrants: ClassVar[bool] = True
@@ -70,22 +69,19 @@ class Evolution(Searcher):
 
     repeats: bool = True
     """Whether to propose known children again, as in the paper. For expensive evaluations: a search without repeats
-    ends when no new children are found.
-    """
+    ends when no new children are found."""
 
     repairs: bool = False
     """Whether to repair designs before proposing them; a batch then never exceeds the remaining budget."""
     again: bool = False
     """Whether each batch repeats the best design, until its score changes by less than a thousandth: for evaluations
-    continuing from their last state.
-    """
+    continuing from their last state."""
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Children made per evaluated child; the most promising, judged by all designs tried, are evaluated."""
     steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Number of designs per batch differing from the best design by one step of an ordered gene. The least known of
-    these are chosen, because their forecasts rest on few designs.
-    """
+    these are chosen, because their forecasts rest on few designs."""
 
     @property
     def hears_all(self) -> bool:

@@ -22,8 +22,7 @@ FEWEST, MOST = 40, 150
 """Smallest number of valid designs for a forecast, and largest number used, the best designs."""
 REACH, APART = 2.0, 0.1
 """Distance over which scores are similar, relative to a standard deviation of all features; squared distance per
-different gene.
-"""
+different gene."""
 NOISE, DARING = 0.01, 4.0
 """Relative unexplained variance; number of standard deviations below the expected score counted as a promise."""
 SAME = 1e-9
@@ -69,8 +68,7 @@ class Forecast:
 
     def promise(self, designs: Decoded, rows: Rows) -> Array:
         """(rows,) optimistic forecast for designs at these rows, lower is better: `DARING` deviations below the
-        expected score.
-        """
+        expected score."""
         count, width = self.features.shape
         spread, scores = self.features.std(axis=0), self.scores - self.scores.mean()
         spread = np.where(spread > SAME, spread, 1.0) * np.sqrt(width)
@@ -86,8 +84,7 @@ class Forecast:
 
     def _told(self, designs: Decoded, rows: Rows) -> Array:
         """(rows, F) logarithms: loop bounds at half weight; instances in use; by level and tensor, the words of the
-        tile and the total words delivered, with tiles stationary during the innermost loops not moving the tensor.
-        """
+        tile and the total words delivered, with tiles stationary during the innermost loops not moving the tensor."""
         columns, found = designs.designs.columns, np.empty((len(rows), self.width))
         bounds, order = (np.ascontiguousarray(columns[name][..., rows]) for name in ("bounds", "order"))
         scratch = np.empty((2, len(self.moves), len(bounds)))
@@ -110,7 +107,6 @@ def likeness(features: Array, genes: Array, known: int, reach: float, apart: flo
 
 def reduced(rows: Array) -> Array:
     """Rows (m, n), of which the first n form a positive definite matrix L L', multiplied by the inverse of L'; entries
-    above the diagonal are unchanged.
-    """
+    above the diagonal are unchanged."""
     functions.reduce(rows, np.empty((rows.shape[1], rows.shape[1])))
     return rows

@@ -63,8 +63,7 @@ def neighbourhood(space: Space, genome: PerGene) -> Genomes:
 
 def renewed(space: Space, good: Genomes, guesses: Genomes, share: float, rng: np.random.Generator) -> Genomes:
     """Good designs (n, G), each with a part replaced by a guess (n, G): all loops for a `share` of the designs, a
-    single segment for the others.
-    """
+    single segment for the others."""
     count, names = len(good), list(space.slices)
     loops = np.array([bool(MAPPING.intersection(space.segments[name].provides)) for name in names])
     kind = rng.random(count)[:, None]

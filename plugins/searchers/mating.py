@@ -10,8 +10,7 @@ from sparsemap.pieces.contracts import Array, Genomes, PerDesign
 
 def times(ends: Array, again: float, count: int, rng: np.random.Generator) -> tuple[Array, PerDesign]:
     """Numbers of applications (m, count) of m mutations to each of `count` genomes, and the first mutation of each
-    genome.
-    """
+    genome."""
     found = np.zeros((len(ends), count), dtype=np.int64)
     first = now = ends.searchsorted(rng.random(count), side="right")
     active = np.arange(count)

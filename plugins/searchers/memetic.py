@@ -69,14 +69,12 @@ STEP = 0.2
 """Fraction of the initial sample drawn at random; the rest mutates the best of these."""
 FORESEEN, MANY = 500, 6
 """Largest round with a forecast, and proposals per evaluated design; in larger rounds, evaluation is cheaper than the
-forecast.
-"""
+forecast."""
 LOOPS = 0.6
 """Share of the renewed designs with new loops."""
 LATE, FAR = 0.4, 3.0
 """A first round counts as lost after this share, if the best design exceeds the minimum bound of all classes by this
-factor.
-"""
+factor."""
 
 
 @attrs.define(eq=False)
@@ -138,8 +136,7 @@ class Memetic(Searcher):
     """Designs proposed per generation by all demes together."""
     generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
     """Minimum number of generations in a round: a deme proposes at most 1 / `generations` of the round's designs per
-    generation, and holds at most 1.5 times as many.
-    """
+    generation, and holds at most 1.5 times as many."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Number of separate populations; fewer in the first, short rounds."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -150,8 +147,7 @@ class Memetic(Searcher):
         factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
     )
     """Names or tables of mutations. Their shares are constant, because the most frequent successes are changes with
-    hardly any effect.
-    """
+    hardly any effect."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
     """Operator making a child of two parents."""
     crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -160,18 +156,15 @@ class Memetic(Searcher):
     """Operator choosing parents and survivors."""
     patience: int = attrs.field(default=8, validator=attrs.validators.ge(1))
     """Generations without progress before the neighbourhood of the best design is swept, if the sweep takes at most a
-    quarter of the round; twice as many end a deme.
-    """
+    quarter of the round; twice as many end a deme."""
 
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of each sample except the first from the classes with the best bounds."""
     jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children moved to a class with a good bound; in the first round only if the best design stays far
-    from all bounds.
-    """
+    from all bounds."""
     prune: bool = attrs.field(default=True)
-    """Whether to omit proposals, at no cost, if their class cannot contain anything better than the best design so far.
-    """
+    """Whether to omit proposals, at no cost, if their class cannot contain anything better than the best design so far."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         if len(space) == 0:
@@ -236,8 +229,7 @@ class _Run:
 
     def begin_round(self) -> None:
         """Plan up to the next of `ROUNDS`. Sizes follow this plan, not the whole budget, so a smaller budget tries the
-        same designs as the beginning of a larger budget.
-        """
+        same designs as the beginning of a larger budget."""
         least = SHORTEST * self.budget.spent
         self.end = next((end for end in ROUNDS if end > least), ROUNDS[-1])
         while self.end <= least:

@@ -36,8 +36,7 @@ DIGITS = 6
 
 def screened(space: Space, known: Scored, genomes: Genomes, count: int, unknown: bool = False) -> Rows:
     """Rows of `count` genomes (n, G) with the largest promise, or with the least known about them; all rows if there
-    are no more.
-    """
+    are no more."""
     known = known.take(np.flatnonzero(np.isfinite(known.scores) & (known.scores > 0.0))).best(MOST)
     if len(genomes) <= count or not len(known):
         return np.arange(min(count, len(genomes)))
@@ -74,8 +73,7 @@ def steps_of(space: Space, genome: Genomes) -> Genomes:
 
 def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]:
     """Similarity matrix (n, n) of all genomes, with ordered genes at `places` and other `genes`, and the relative
-    unexplained variance, both of maximum likelihood for the scores (k,) of the first genomes.
-    """
+    unexplained variance, both of maximum likelihood for the scores (k,) of the first genomes."""
     known, found = len(scores), list[tuple[float, Array, float]]()
     for reach, alone in product(REACHES, ALONE):
         near = likeness(places, genes, len(places), reach, APART * reach**2)
@@ -99,8 +97,7 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
 
 def improvement(better: Array, spread: Array) -> Array:
     """(n,) expected improvement: mean positive part of the amount below a score, for an expected amount `better` and
-    deviation `spread`.
-    """
+    deviation `spread`."""
     ratio = better / spread
     below = 0.5 * np.array([math.erfc(-x / math.sqrt(2.0)) for x in ratio.tolist()])
     return better * below + spread * exps(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi)

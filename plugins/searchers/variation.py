@@ -66,8 +66,7 @@ class Variation:
     def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
         """Genomes (n, G) after one or a few mutations each, and the index of the first mutation of each (n,). The
         numbers of mutations are drawn first, so each mutation handles many genomes at once, one mutation after the
-        other.
-        """
+        other."""
         rng, count = context.rng, len(genomes)
         if not self.mutations:  # no gene has a choice
             return genomes.copy(), np.zeros(count, dtype=np.int64)
@@ -94,8 +93,7 @@ class Variation:
 
 def places_of(mutations: Sequence[Mutation], space: Space) -> list[int] | None:
     """Indices of the segments moved by these mutations, if each mutation is the moves of one segment, in the order of
-    the space; else None.
-    """
+    the space; else None."""
     names = [mutation.segment for mutation in mutations if type(mutation) is SegmentMove]
     places = [place for place, name in enumerate(space.slices) if name in names]
     return places if len(names) == len(mutations) and names == [[*space.slices][place] for place in places] else None

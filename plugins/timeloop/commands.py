@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -36,6 +35,7 @@ def _is_problem(file: Path) -> bool:
 )
 def import_problem(file: Path, name: str, out: Path | None) -> None:
     """Read a Timeloop problem as a workload."""
+    from sparsemap.cli.stdout import answer, wrote
     from sparsemap.pieces.loading import load
     from sparsemap.spec import toml_text
 
@@ -44,10 +44,10 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
     table, registry = read_problem(file, name), load()
     registry.build("workload", table, shown(file)).loops(registry)
     if out is None:
-        click.echo(toml_text.dumps(table), nl=False)
+        answer(table, lambda: click.echo(toml_text.dumps(table), nl=False))
     else:
         toml_text.write(out, table)
-        click.echo(f"wrote {readable(str(out))}")
+        wrote([out], "wrote")
 
 
 @click.command("import-timeloop", cls=Importer, files="FOLDER, FILE.yaml", reads=_is_project)
@@ -56,33 +56,31 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
 @click.option("--before-v3", is_flag=True, help="Count as evaluators before v3.0.3 do, such as Sparseloop's artifact.")
 @click.option("--compare", is_flag=True, help="Compare all set-ups in folders with the reference outputs beside them.")
-@click.option("--json", "as_json", is_flag=True, help="With --compare: print every set-up as JSON.")
-def import_timeloop(
-    paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool, as_json: bool
-) -> None:
+def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool) -> None:
     """Read a Timeloop project.
 
     The project becomes workload, hardware, space and design. It is one file or several, or all YAML files of a folder.
     Parts without a counterpart in SparseMap are listed with their place; the design is left out if its numbers would
-    differ.
-    """
+    differ."""
+    from sparsemap.cli.stdout import answer, wrote
+
     from .project import import_project, line, write
 
     if compare:
         from .compare import compared, report, rows
 
         found = compared(paths, before_v3)
-        click.echo(json.dumps(rows(found), indent=2) if as_json else readable(report(found)))
+        answer(rows(found), lambda: click.echo(readable(report(found))))
         return
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
     imported = import_project(paths, name, before_v3)
     written = write(imported, out)
-    for verdict in ("assumed", "missing"):
-        for note in imported.notes:
-            if note.verdict == verdict:
-                click.echo(readable(f"{verdict}: {line(note)}"))
-    click.echo(readable(f"wrote {', '.join(str(path) for path in written)}"))
+    notes = {verdict: [line(x) for x in imported.notes if x.verdict == verdict] for verdict in ("assumed", "missing")}
+    for verdict, texts in notes.items():
+        for text in texts:
+            click.echo(readable(f"{verdict}: {text}"))
+    wrote(written, "wrote", **notes)
 
 
 VERBS = (import_problem, import_timeloop)

@@ -140,8 +140,7 @@ DEFECT = "by a defect of its own"
 def expected(design: Design, own: Mapping[str, float]) -> Expectation:
     """The cost model's numbers with Timeloop's defects and without charges, or the reason why Timeloop should stop.
 
-    For a cost model without the defects, its own numbers (`own`).
-    """
+    For a cost model without the defects, its own numbers (`own`)."""
     model: Any = design.problem.cost_model
     if "quirks" not in attrs.fields_dict(type(model)):
         return Expectation(own["cycles"], own["energy_pj"])
@@ -170,8 +169,7 @@ def apart(problem: Problem) -> Problem:
 def unlimited(design: Design) -> tuple[Design, list[str]]:
     """The design with unlimited lookahead, as in Timeloop, and the names of mechanisms with limited lookahead.
 
-    The same design if no mechanism is limited.
-    """
+    The same design if no mechanism is limited."""
     chosen: dict[str, Any] = {design.mechanism(place).name: design.mechanism(place) for place in design.problem.places}
     limited = (name for name, one in chosen.items() if "lookahead" in attrs.fields_dict(type(one)))
     looks = [name for name in limited if chosen[name].lookahead is not None]

@@ -147,8 +147,7 @@ def _indices(ranks: Sequence[Sequence[Term]], lone: Sequence[str], factors: Mapp
 def _density(instance: YamlTable, tensor: str, path: Path) -> dict[str, Any]:
     """Density of a tensor: a plain number is fixed-structured, a missing density is dense.
 
-    Files of data are searched below the folder of the problem.
-    """
+    Files of data are searched below the folder of the problem."""
     common = instance.get("commonDensity") is not None
     table, key = (instance, "commonDensity") if common else (instance.table("densities"), tensor)
     given = table.get(key)

@@ -59,8 +59,7 @@ class Imported:
 def files_of(paths: Sequence[Path]) -> list[Path]:
     """The files, and the YAML files of folders in order; subfolders with Timeloop's outputs are left out.
 
-    `SpecError` if there is no file.
-    """
+    `SpecError` if there is no file."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -80,8 +79,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -> Imported:
     """The parts of a project; `SpecError` if the files are no project.
 
-    `older`: count as evaluators before v3.0.3, such as the evaluator of Sparseloop's artifact.
-    """
+    `older`: count as evaluators before v3.0.3, such as the evaluator of Sparseloop's artifact."""
     notes, tables = Notes(), dict[str, Mapping[str, Any]]()
     project = merged(files_of(paths))
     _set_variables(project.get("architecture"), project.table("variables"))

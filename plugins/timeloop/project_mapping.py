@@ -222,8 +222,7 @@ def space_table(
 ) -> dict[str, Any]:  # fmt: skip
     """The table of a space with the mapper's constraints and free formats and mechanisms.
 
-    Tensors without a constraint at a level may be kept or bypassed there, except at `hollow` levels without storage.
-    """
+    Tensors without a constraint at a level may be kept or bypassed there, except at `hollow` levels without storage."""
     levels, fanouts = [row["name"] for row in hardware], [row.get("fanout", 1) for row in hardware]
     factors: dict[str, dict[str, Any]] = {}
     orders: dict[str, list[str]] = {}

@@ -30,8 +30,7 @@ LISTS = {"B": "mask", "CP": "coordinates", "RLE": "runs"}
 """Encoder of a code (`lists` of a format)."""
 OLDER_QUIRKS = ("first-fills", "lane-shares")
 """Differences in counting before v3.0.3. These evaluators also do not round coordinates up, and a list of flattened
-dimensions takes one loop of each.
-"""
+dimensions takes one loop of each."""
 ACTIONS = {text: action for action, text in {**EXPORTED, "pack": "position-skipping"}.items()}
 ACTIONS |= {text.replace("-", "_"): action for text, action in ACTIONS.items()}
 
@@ -115,8 +114,7 @@ def _assigned(listed: ListedRanks, loops: Sequence[str], notes: Notes) -> list[R
     """The ranks in use of loops (outer to inner, by dimension); None, with a note, if loops are left over.
 
     A rank takes one loop. A flattened rank takes the following loops of its dimensions, and none if the first loop has
-    another dimension.
-    """
+    another dimension."""
     ranks = list(reversed(listed.ranks)) if listed.inner_first else list(listed.ranks)
     left = list(reversed(loops)) if listed.inner_first else list(loops)
     found: list[Run] = []
@@ -225,8 +223,7 @@ def mechanism(
 ) -> dict[str, Any] | None:
     """The mechanism table of a place, empty without a mechanism; None, with notes, if not expressible.
 
-    `bare`: dense tensors without metadata.
-    """
+    `bare`: dense tensors without metadata."""
     kinds: set[str] = set()
     filters: list[dict[str, Any]] = []
     failed = False

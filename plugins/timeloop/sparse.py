@@ -46,8 +46,7 @@ ACTIONS = {"gate": "gating", "skip": "skipping", "condense": "skipping-spatial"}
 def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
     """The table of the file `sparse-opt.yaml`; None for a completely dense design, exported without this file.
 
-    `DesignError` for a design that Timeloop v3.0.3 cannot express. Sparse designs need exactly two operands there.
-    """
+    `DesignError` for a design that Timeloop v3.0.3 cannot express. Sparse designs need exactly two operands there."""
     problem = design.problem
     data_spaces: list[list[dict[str, Any]]] = [[] for _ in problem.levels]
     for t, tensor in enumerate(problem.tensors):
@@ -81,8 +80,7 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
 def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]]]:
     """Per storage level, the ranks of tensor t, outer to inner; empty for a level with the decoded tensor.
 
-    Each rank has its format, bits of metadata and of payload, and the dimensions of flattened loops.
-    """
+    Each rank has its format, bits of metadata and of payload, and the dimensions of flattened loops."""
     problem, ranks = design.problem, design.ranks(t)
     if not any(rank.format.compressed for rank in ranks):
         return [[] for _ in problem.levels]
@@ -139,8 +137,7 @@ def bits_of(chosen: Format, length: float, positions: float, slots: float) -> tu
     """Bits of a unit of metadata and of payload for a rank.
 
     `length`: positions per fiber; `slots`: fibers in the tile; `positions`: product of the lengths of this rank and of
-    all ranks inside.
-    """
+    all ranks inside."""
     units = chosen.units(Fiber.of(np.ones(1), length, np.ones(1), positions, slots))
     first = (float(np.broadcast_to(bits, (1,))[0]) for bits in (units.metadata_bits, units.payload_bits))
     return next(first), next(first)
@@ -198,8 +195,7 @@ def crashing(design: Design) -> str:
 
     Timeloop's smallest occupancy of a tile comes from unsigned arithmetic (Q3). If it exceeds the largest occupancy,
     the loop over occupancies never runs, and the level has no counts. A filter of the tensor reads the counts there, or
-    from a level below without the tensor (storage-optimization-combiner.cpp, line 80).
-    """
+    from a level below without the tensor (storage-optimization-combiner.cpp, line 80)."""
     problem = design.problem
     for place, chosen in mechanisms(design):
         if place.storage is None:

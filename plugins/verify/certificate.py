@@ -90,8 +90,7 @@ def check(
 ) -> Certified:
     """Check a certificate; `SpecError` if the file or its design cannot be read.
 
-    `along` receives the steps of each part of the work with a label and yields the steps again, for a progress display.
-    """
+    `along` receives the steps of each part of the work with a label and yields the steps again, for a progress display."""
     table = _read(path)
     wrong = []
     score, within = float(table["score"]), float(table["within"])

@@ -48,8 +48,7 @@ class ChargedTrial:
         """Counts, cycles and energy with the charges `paid`.
 
         `as_modelled` follows the formulas of absent charges. Without `sums`, every compute leaves a product; without
-        `stay`, a tile is not needed more often the longer it stays.
-        """
+        `stay`, a tile is not needed more often the longer it stays."""
         sim, trial = self.sim, self.trial
         charges = frozenset(charge.type_name for charge in paid)
         others = sorted((x for x in paid if x.type_name not in EXECUTED), key=lambda charge: charge.type_name)
@@ -258,8 +257,7 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
     """Largest cycles of units and levels (section 8), from the counts of `timed`; records the cycles in `tally`.
 
     `busy_units` (computes,): cycles of each unit; `compute_cycles`: cycles of the lanes including waiting, or None for
-    the mean of all lanes.
-    """
+    the mean of all lanes."""
     mean = float(np.ceil(busy_units.sum() / sim.nest.units_at_work * (1.0 - 1e-12)))
     busiest = float(busy_units.max(initial=0))
     tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)

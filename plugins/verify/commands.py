@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sparsemap.cli.group import json_option, plugin_dirs
+from sparsemap.cli.group import plugin_dirs
 
 A_PATH = click.Path(exists=True, path_type=Path)
 
@@ -19,11 +18,10 @@ A_PATH = click.Path(exists=True, path_type=Path)
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(min=1), help="Random tensors to draw.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
 @click.option("--force", is_flag=True, help="Also simulate what takes more than a minute.")
-@json_option
 @plugin_dirs
 @click.pass_context
 def verify_command(
-    context: click.Context, designs: tuple[Path, ...], as_json: bool, plugin_dirs: tuple[str, ...], **given: Any
+    context: click.Context, designs: tuple[Path, ...], plugin_dirs: tuple[str, ...], **given: Any
 ) -> None:
     """Execute designs on random tensors, beside the model.
 
@@ -39,6 +37,7 @@ def verify_command(
     again.
     """
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -66,7 +65,7 @@ def verify_command(
         loaded = design_file.load(designs[0], registry)
         with steps_bar(given["trials"]) as bar:
             found = verify(loaded.problem, loaded.batch, **given, progress=lambda _: bar.update(1), compare=True)
-    click.echo(json.dumps(found.table(), indent=2) if as_json else found.text().rstrip())
+    answer(found.table(), lambda: click.echo(found.text().rstrip()))
     if not found.correct or getattr(found, "inconsistent", False):
         context.exit(1)
 

@@ -63,8 +63,7 @@ class CountComparison:
         """Fidelities by name; empty if the cost model has no charges."""
         self.less: dict[str, tuple[str, Problem]] = {}
         """By charge: the name of a model with the charge, and the problem without it. The model is the last fidelity,
-        or the problem's own model for a charge only found there.
-        """
+        or the problem's own model for a charge only found there."""
         self.paid: list[dict[str, Cost]] = []
         if hasattr(model, "charges"):
             for name in FIDELITIES:
@@ -82,8 +81,7 @@ class CountComparison:
                         self.less[charge.type_name] = name, without
         self.other: Simulation | None = None
         """For a padded problem, the walk with the end of loops opposite to `sim`: at the end of the data, or of the
-        padding.
-        """
+        padding."""
         if problem.padded and ENDS in self.less and FULL in self.models:
             self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
 
@@ -141,8 +139,7 @@ class CountComparison:
     def effects(self) -> tuple[ExecutedCost, ...]:
         """Increments of every charge of the last fidelity, in its order, then of the own model's additional charges.
 
-        Empty if the design is invalid under the last fidelity.
-        """
+        Empty if the design is invalid under the last fidelity."""
         if not self.paid or FULL not in self.models or self._analytic(self.models[FULL]) is None:
             return ()
         found = []

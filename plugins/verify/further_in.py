@@ -37,8 +37,7 @@ class FurtherIn:
     def least_pj(self, tile: Sequence[int], innermost: str) -> float:
         """Least pJ of words sent by the level inside the outermost, and of accesses next to the units.
 
-        The minimum is over all joint tiles of the children; 0 with further levels, or with tensors that pass by.
-        """
+        The minimum is over all joint tiles of the children; 0 with further levels, or with tensors that pass by."""
         problem, tensors = self.known.problem, self.known.tensors
         if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
             return 0.0
@@ -65,8 +64,7 @@ class FurtherIn:
         """Words of a tensor sent to the children in tiles of `extents`, with innermost loop `dim`, inside tiles of
         `whole`.
 
-        A tile unmoved by every inner loop stays; otherwise it arrives again with every outer tile.
-        """
+        A tile unmoved by every inner loop stays; otherwise it arrives again with every outer tile."""
         around = self.known.around(own.tensor, whole)
         if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
             return delivered(own.tensor, extents, self.known.around(own.tensor, extents), dim)
@@ -77,8 +75,7 @@ class FurtherIn:
     def _together(self, tile: tuple[int, ...]) -> list[tuple[float, ...]]:
         """Ways of the children of the level inside the outermost to hold `tile` together, each child a part.
 
-        Each way has the pJ of accesses next to the units and, by tensor, the number of children with the same words.
-        """
+        Each way has the pJ of accesses next to the units and, by tensor, the number of children with the same words."""
         if tile not in self.spread:
             limit, dims = float(self.known.problem.chip.fanout[1]), self.known.problem.dims
             still = [[dim not in own.tensor.dims for dim in dims] for own in self.known.tensors]
@@ -160,8 +157,7 @@ def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], in
 
     A tensor moved by the innermost loop gets new words in every step. Otherwise all loops that do not move the tensor
     may lie inside the others. Of two loops along a rank, the outer one keeps overlap only if its step, less the
-    returning inner step, equals the inner step or zero.
-    """
+    returning inner step, equals the inner step or zero."""
     whole = float(words_of(tensor, extents))
     widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
     for rank, width in zip(tensor.ranks, widths, strict=True):

@@ -44,8 +44,7 @@ def cheapest(
 
     A rank takes a part to a larger part along a dimension; information from an outer rank to an inner rank has its
     price. `fullest`: bits of the fullest tile with these sizes, whatever lies outside, for the whole tile only. None:
-    too many parts, strides, or densities that depend on shapes.
-    """
+    too many parts, strides, or densities that depend on shapes."""
     dims = tensor.dims
     if occupancy.by_shape or any(c > 1 for rank in tensor.ranks for _, c in rank):
         return None

@@ -46,8 +46,7 @@ class ChainVerification:
     """Words reserved by the layers, for each tensor between two layers."""
     gets: tuple[tuple[str, float, float], ...]
     """Name of each layer after the first, and the share of nonzeros in its input: by its density, and after sparse
-    products with zeros of their own.
-    """
+    products with zeros of their own."""
 
     @property
     def ratio(self) -> float:
@@ -108,8 +107,7 @@ class Turns:
 
     def inside(self, shape: Sequence[int]) -> Array:
         """(words of the preceding output,) position of each word in this layer's operand, with padding around; -1:
-        outside.
-        """
+        outside."""
         box = self.nest.shape(self.taken)
         if len(box) != len(shape):
             tensor = self.sim.problem.tensors[self.taken].name
@@ -177,8 +175,7 @@ def verify_chain(
     """Execute designs of a chain of layers, in turns where tensors slide by.
 
     Weights and the first input are random. An output keeps the nonzeros of the next layer's density, as after an
-    activation. `DesignError` if a layer cannot take the output of the layer before.
-    """
+    activation. `DesignError` if a layer cannot take the output of the layer before."""
     if len(layers) < 2:
         raise SparseMapError(f"expected two layers or more, found {len(layers)}")
     for problem, _ in layers:
@@ -231,8 +228,7 @@ def _drawn(
 ) -> tuple[list[dict[int, Array]], Array, list[tuple[float, float]]]:
     """Operands by layer, flat; the last output; and nonzero shares of each later layer's input.
 
-    A pair of shares is by density and as produced. Layers run in plain order.
-    """
+    A pair of shares is by density and as produced. Layers run in plain order."""
     found, output, shape, shares = [], np.zeros(0), tuple[int, ...](), []
     for layer in chain:
         nest, given = layer.nest, dict[int, Array]()

@@ -108,8 +108,7 @@ def _at_storage(nest: ExecutedNest) -> Iterator[Filtering]:
 def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Guard]:
     """Guards by (tensor, level). Of several filters on the same accesses, the filter with the largest share counts.
 
-    `timed`: only filters that save the time of the removed accesses.
-    """
+    `timed`: only filters that save the time of the removed accesses."""
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
     in_turn = sorted(filters(nest), key=lambda one: (one.rule.action == SKIP, -one.level))
     for place, acting, mechanism, rule, target, followed in in_turn:
@@ -171,8 +170,7 @@ class Unit:
     def left_out(self, idle: Array, among: Array, rng: np.random.Generator) -> Array:
         """(steps, units) bool: the `idle` computes that the unit removes, within its lookahead or by chance.
 
-        `among`: (steps, units) bool, the computes that reach the unit.
-        """
+        `among`: (steps, units) bool, the computes that reach the unit."""
         empty = idle.sum() / max(1, int(among.sum()))
         if not empty:
             return np.zeros_like(idle)
@@ -183,8 +181,7 @@ class Unit:
 def missed(empty: Array, among: Array, lookahead: int | None, caught: float, rng: np.random.Generator) -> Array:
     """(steps, n) bool: `empty` positions missed by the mechanism, beyond its lookahead or by chance.
 
-    `among`: (steps, n) bool, the positions of each column.
-    """
+    `among`: (steps, n) bool, the positions of each column."""
     if lookahead is not None:
         return out_of_sight(empty, among, lookahead)
     if caught < 1.0:
@@ -195,8 +192,7 @@ def missed(empty: Array, among: Array, lookahead: int | None, caught: float, rng
 def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
     """(steps, n) bool: every `lookahead`-th position in each run of `empty` positions of a column.
 
-    `among`: (steps, n) bool, the positions of each column.
-    """
+    `among`: (steps, n) bool, the positions of each column."""
     before = np.cumsum(empty, axis=0)
     run = before - np.maximum.accumulate(np.where(among & ~empty, before, 0), axis=0)
     found: Array = empty & (run % lookahead == 0)
@@ -207,8 +203,7 @@ def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) ->
     """(steps, n) bool at the last step of a position: the unit spends a cycle on comparisons without a match.
 
     `fiber`: positions of a list of entries, and steps of a position. The unit passes `width` entries of a list per
-    cycle, until a list ends.
-    """
+    cycle, until a list ends."""
     lists = np.array(present).reshape(len(present), -1, *fiber, present[0].shape[1])
     each: Array = np.logical_or.reduce(lists, axis=3)
     met: Array = np.logical_or.reduce(np.logical_and.reduce(lists), axis=2)
@@ -226,8 +221,7 @@ def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) ->
 
 def fiber(nest: ExecutedNest, level: int, tensors: Sequence[int]) -> tuple[int, int]:
     """(positions, steps) of a list of entries at a level. Positions: the innermost loops that move all `tensors`; steps
-    of a position: the loops further in.
-    """
+    of a position: the loops further in."""
     length, inside = 1, 1
     for loop in reversed([loop for loop in nest.block(0, level + 1) if not loop.spatial and loop.bound > 1]):
         if all(nest.relevant(t, loop.axis) for t in tensors):
@@ -257,8 +251,7 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
     iterations.
 
     Over these loops a tile of the target stays or is multicast, or a single access takes the words of several
-    iterations.
-    """
+    iterations."""
     words = nest.problem.levels[level].memory.access_words
     more = math.ceil(words / math.prod(nest.widths(target, nest.extents(child))))
     region: dict[Loop, int] = {}
@@ -281,8 +274,7 @@ def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int
     """Whether the leader has an effect at all.
 
     A leader has none, also in the model, if a spatial loop moves target and leader, and another loop of the region
-    moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units.
-    """
+    moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units."""
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
     searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]
     first = next((i for i, loop in enumerate(searched) if nest.relevant(target, loop.axis)), None)

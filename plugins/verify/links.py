@@ -69,8 +69,7 @@ class Link:
     def sent(self, active: Array | None) -> tuple[Sent, Sent]:
         """(parent reads, child fills): tiles sent to groups of children, and to each child.
 
-        `active`: (steps, children) bool, or None for all. A group's tile is read once for all children of the group.
-        """
+        `active`: (steps, children) bool, or None for all. A group's tile is read once for all children of the group."""
         return self._whole if active is None else self._pair(self.by_group(active), active)
 
     @cached_property
@@ -102,8 +101,7 @@ class Link:
         """The tiles in `want` with a step in `take` during their run, each with the words of `sent(want)`.
 
         The difference from `sent(want)` is the traffic held back by a filter. A tile after a missing tile may bring
-        more words, since no overlap remains.
-        """
+        more words, since no overlap remains."""
         groups, children = self.sent(want)
         return groups.kept(self.by_group(take)), children.kept(take)
 

@@ -55,8 +55,7 @@ class Bits:
     """Bits of a tile inside the parent's tile; an empty tile takes bits there if its fibers are written."""
     expected: tuple[Array, Array] | None
     """Bits by the formats' formulas for the tile's nonzeros, twice: with the average occupancy of all fibers, and of
-    the non-empty fibers. None: the formulas do not apply.
-    """
+    the non-empty fibers. None: the formulas do not apply."""
     held: Array
     """(tiles,) stored words."""
 
@@ -100,8 +99,7 @@ class ExecutedRanks:
         last = max((i for i, form in enumerate(every) if form.compressed), default=0)
         self.by_neighbours = any(form.padded for form in every) or store_zeros(every[:last])
         """Whether fibers are stored because of nonzeros elsewhere; the tile's own nonzeros then do not give their
-        number.
-        """
+        number."""
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -170,8 +168,7 @@ class ExecutedRanks:
 
     def _lone(self, held: Array) -> Bits:
         """Bits of tiles of one word, `held` (U,) bool: a fiber of a single position each, outside every outer
-        structure.
-        """
+        structure."""
         units = self.nest.slots(self.tensor)[-1].units(Fiber.of(np.ones(1), 1.0, np.ones(1), 1.0))
         each = float(np.sum(np.asarray(units.metadata) * units.metadata_bits))
         real = np.where(held, each, 0.0)[:, None]
@@ -216,8 +213,7 @@ class ExecutedRanks:
 
     def _even(self, rank: TileRank) -> int:
         """`RankShape.even`: nonzeros per group, if groups have equal size, none is empty, and the mean is a whole
-        number; else 0.
-        """
+        number; else 0."""
         size = min(rank.format.group, rank.length)
         each = self._usual(rank) * size
         equal = rank.format.group > 1 and not rank.length % size and float(self.occupancy.empty(rank.group)) == 0.0
@@ -260,8 +256,7 @@ class ExecutedRanks:
     def _formula(self, held: Array, coding: Written = PLAIN, conditional: bool = False) -> Array:
         """(U, ranks) bits expected by the formats' formulas for tiles with `held` nonzeros (6.2).
 
-        `conditional`: fibers have the mean occupancy of non-empty fibers.
-        """
+        `conditional`: fibers have the mean occupancy of non-empty fibers."""
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))

@@ -101,8 +101,7 @@ class ExecutedNest(Design):
     def origins(self, loops: Iterable[Loop], fixed: Mapping[Loop, int] = {}) -> Array:
         """(n, D) origins of the iterations of nested loops in the operation space, the outermost loop slowest.
 
-        A loop in `fixed` is grouped: all `fixed[loop]` iterations of a group take the origin of the first.
-        """
+        A loop in `fixed` is grouped: all `fixed[loop]` iterations of a group take the origin of the first."""
         found = np.zeros((1, len(self.sizes)), dtype=np.int64)
         for loop in loops:
             moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
@@ -161,8 +160,7 @@ class ExecutedNest(Design):
 
     def spans(self, tensor: int, level: int) -> int:
         """The level at which the tile equals the tensor's part at `level`: 0, the whole tensor, where the tensor
-        resides.
-        """
+        resides."""
         return 0 if level == self.problem.homes[tensor] else level
 
     @cached_property
@@ -178,8 +176,7 @@ class ExecutedNest(Design):
     @cached_property
     def gaps(self) -> tuple[Array | None, ...]:
         """Per tensor, (ranks) bool: positions of an operand that are padding or unused by all computes; None: no
-        position is.
-        """
+        position is."""
         found: list[Array | None] = []
         ends = dict(zip(self.problem.dims, self.ends, strict=True))
         for t, tensor in enumerate(self.problem.tensors):

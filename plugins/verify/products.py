@@ -133,8 +133,7 @@ class Products:
         """Run a trial. `values` of the operands are flat; `contents` includes the finished output.
 
         `active` per tensor: (steps, instances) bool of the innermost storing level, the accesses left by guards further
-        out. `begins`: steps at which a part of the `work` begins, the first being 0.
-        """
+        out. `begins`: steps at which a part of the `work` begins, the first being 0."""
         done = self._nothing(len(begins))
         size = max(1, CHUNK // self.units // self.whole) * self.whole
         for start in range(0, self.steps, size):
@@ -260,8 +259,7 @@ class Products:
 
     def _read(self, found: Reads, t: int, rows: slice, words: Array, stored: Array, active: Array | None) -> None:
         """Count reads. `stored` (n, groups) bool: the `words` needed by the groups are stored; `active` (n, units),
-        None: all.
-        """
+        None: all."""
         link, gaps = self.links[t], self.nest.gaps[t]
         asked = np.ones_like(stored) if active is None else link.by_group(active)
         outside = None if gaps is None else asked & gaps.reshape(-1)[words]
@@ -280,8 +278,7 @@ class Products:
     ) -> tuple[Array, Array, Array]:
         """Masks of computes carried out (7.3), of computes that take a cycle, and of empty positions without a skip.
 
-        An operand is absent where its mask in `there` is false.
-        """
+        An operand is absent where its mask in `there` is false."""
         complete = np.logical_and.reduce(there)
         exists = alive & np.logical_or.reduce(there)
         absent, zero = exists & ~complete, exists & complete & ~effectual
@@ -296,8 +293,7 @@ class Products:
     def _update(self, found: Updates, happens: Array, words: Array, final: Array, active: Array | None) -> None:
         """Count updates. Products of units for the same output word and step are added before they are stored.
 
-        `final` (words,) bool: the word ends up stored; `active` (n, units), None: all.
-        """
+        `final` (words,) bool: the word ends up stored; `active` (n, units), None: all."""
         link = self.links[self.nest.output]
         lead = words[:, link.leads]
         every = np.ones_like(happens) if active is None else active

@@ -43,8 +43,7 @@ def verify(
     """Simulate the first of `designs` on random tensors and compare every count with the cost model's.
 
     `TooLarge` if the estimate exceeds about a minute, unless `force`; `progress` is called after every trial.
-    `compare`: also charge the first trials under every fidelity and every charge.
-    """
+    `compare`: also charge the first trials under every fidelity and every charge."""
     if trials < 1:
         raise SparseMapError(f"expected at least 1 trial, found {trials}")
     computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))

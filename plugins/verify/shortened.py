@@ -79,8 +79,7 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
     """The problem and the first of `designs` with loops halved until at most `computes` multiply-accumulates remain.
 
     First spatial loops are halved, down to `LANES` lanes; then temporal loops, from the outside; at last the other
-    spatial loops. No loop falls below bound 2. With fewer lanes, words per cycle and leakage shrink in proportion.
-    """
+    spatial loops. No loop falls below bound 2. With fewer lanes, words per cycle and leakage shrink in proportion."""
     bounds = designs.columns["bounds"][:, :, 0].copy()
     levels = list(enumerate(problem.mapping_levels))
     spatial, temporal = ([i for i, level in levels if level.spatial == kind] for kind in (True, False))

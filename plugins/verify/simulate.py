@@ -165,8 +165,7 @@ class Simulation:
     def trial(self, rng: np.random.Generator, charged: bool = False, given: Mapping[int, Array] | None = None) -> Trial:
         """Draw tensors and execute the design.
 
-        `charged`: also record the data of charges on time; `given`: words (n,) by operand, instead of a draw.
-        """
+        `charged`: also record the data of charges on time; `given`: words (n,) by operand, instead of a draw."""
         nest, out = self.nest, self.nest.output
         masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.packed)
         values: list[Array] = [np.zeros(0)] * len(self.packed)
@@ -209,8 +208,7 @@ class Simulation:
 
     def _empty_tiles(self, active: Activity, contents: Sequence[Contents], guards: Guards, begins: Array) -> Array:
         """(parts, units) cycles in which skips of tiles found nothing within their width, in the part of the absent
-        tile.
-        """
+        tile."""
         nest, places = self.nest, dict[int, Array]()
         shape = len(begins), nest.instances(nest.levels)
         for (t, level), guard in guards.items():
@@ -240,8 +238,7 @@ class Simulation:
     def _store_together(self, contents: Contents, done: Done) -> None:
         """Store a partial sum of the output as soon as any word of its unit is stored.
 
-        Padding of a unit without nonzeros is stored from the first step at which a compute unit works on its word.
-        """
+        Padding of a unit without nonzeros is stored from the first step at which a compute unit works on its word."""
         units = np.empty(contents.mask.size, dtype=np.int64)
         units[contents.order] = units_of(contents.order.shape, contents.formats)
         stored = contents.kept
@@ -260,8 +257,7 @@ class Simulation:
         """Apply the guards of all storage levels, and count the operands' reads and fills between the levels.
 
         Returns the wanted and the executed accesses by tensor and child level, and the executed accesses of the
-        innermost levels.
-        """
+        innermost levels."""
         active: Activity = {}
         inner: list[Array | None] = []
         for t, part in enumerate(contents):
@@ -298,8 +294,7 @@ def count_operand(
 ) -> None:  # fmt: skip
     """Count reads of the `boxes` stored by the parent and fills of the `held` boxes, None: all words.
 
-    Without the charge `stay`, the model removes the share of steps with an empty leader.
-    """
+    Without the charge `stay`, the model removes the share of steps with an empty leader."""
     t, parent = link.tensor, link.parent
     groups, children = link.sent(take)
     read = groups.read_words(boxes)

@@ -110,8 +110,7 @@ class Unavoidable:
 
     def holds(self, tile: Sequence[int]) -> bool:
         """Whether the level inside the outermost may hold the tile, with the cheapest hierarchy of ranks for compressed
-        tiles.
-        """
+        tiles."""
         chip, needed = self.problem.chip, 0.0
         extents, word = dict(zip(self.problem.dims, tile, strict=True)), float(chip.word_bits[1])
         for t, own in enumerate(self.tensors):
@@ -185,16 +184,14 @@ class Unavoidable:
         """Turns of the loops around a tile.
 
         A dimension that does not move the tensor counts only turns with data. A dimension that does counts all turns,
-        with the data's share in `inside`.
-        """
+        with the data's share in `inside`."""
         sizes = self.problem.sizes
         return {d: sizes[d] // n if d in tensor.dims else -(-self.ends[d] // n) for d, n in extents.items()}
 
     def met(self, t: int, extents: Mapping[str, int]) -> float:
         """Smallest share of a tensor's accesses left by filters, for words that serve the computes of a tile.
 
-        An access is left if no other tensor is empty over these computes.
-        """
+        An access is left if no other tensor is empty over these computes."""
         kept = 1.0
         for own in self.tensors[:t] + self.tensors[t + 1 :]:
             held = {dim: 1 if dim in self.tensors[t].tensor.dims else extent for dim, extent in extents.items()}
@@ -241,8 +238,7 @@ class Unavoidable:
         the first.
 
         A compressed sum moves only if it is nonzero: after visit i of V, with probability 1 - (1 - d)^(i/V). An
-        uncompressed sum always moves.
-        """
+        uncompressed sum always moves."""
         chip, d = self.problem.chip, own.density
         price, word = chip.energy_pj, float(chip.word_bits[0])
         visits = moved / own.once

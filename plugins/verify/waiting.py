@@ -209,8 +209,7 @@ class LaneWaiting:
     def tiles(self, walk: Walk, counts: Tally, transfers: bool, together: bool) -> list[LaneTiles]:
         """The tiles of all links, outermost level first.
 
-        `transfers`: transfers take time; `together`: lanes wait for each other, else all lanes share the work.
-        """
+        `transfers`: transfers take time; `together`: lanes wait for each other, else all lanes share the work."""
         sim, nest = self.sim, self.sim.nest
         found: dict[tuple[int, int], LaneTiles] = {}
         ports = {s: self._ports(s, together) for link, _ in self.links for s in (link.parent, link.child)}
@@ -279,8 +278,7 @@ class LaneWaiting:
     def cycles(self, walk: Walk, work: Array, counts: Tally, transfers: bool, together: bool) -> float:
         """Cycles of the run, without transfers to and from the compute units.
 
-        `counts`: tally of the walk with metadata; `work`: (parts, units) cycles of the units.
-        """
+        `counts`: tally of the walk with metadata; `work`: (parts, units) cycles of the units."""
         tiles = self.tiles(walk, counts, transfers, together)
         work = self._work(work.astype(np.float64))
         if not together:

@@ -1,59 +1,24 @@
-"""The verbs of weight block sparsity: `compile`, `simulate`, and `wbs` for the paper's tables and figures."""
+"""The verbs of weight block sparsity: `compile` and `simulate`."""
 
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
-from sparsemap.cli.group import NumberRange, json_option, loaded, plugin_dirs
-from sparsemap.cli.help_texts import names_with_texts
+from sparsemap.cli.group import NumberRange, loaded, plugin_dirs
 from sparsemap.errors import SpecError, placed, readable
 
 if TYPE_CHECKING:
-    from sparsemap.plots import Report
-
     from .layers import MeshLayer
     from .schedule import Schedule
 
-PAGES = {
-    "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
-    "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
-}
-"""Pages that can be reproduced."""
-COUNTS = "paper, none, or names of quirks with commas"
 A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 A_FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of random choices.")
-
-
-@click.command("wbs", epilog=f"\b\n{names_with_texts(PAGES)}")
-@click.argument("name", type=click.Choice(list(PAGES)), metavar="NAME")
-@click.option("--quirks", default="both", show_default=True, help=f"{COUNTS}, or both of the first two.")
-@click.option("--out", default="runs/wbs", show_default=True, type=A_FOLDER, help="Folder for the page.")
-def wbs(name: str, quirks: str, out: Path) -> None:
-    """Reproduce a page of the paper on weight blocks.
-
-    Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
-    holds the committed pages.
-    """
-    from sparsemap.cli.progress import bar
-
-    from .pages import MeshSchedules
-    from .quirks import quirks_of
-
-    if quirks != "both":
-        quirks_of(quirks, path="--quirks")
-    module = import_module(f".pages.{name.replace('-', '_')}", __package__)
-    with bar(quiet=False) as update:
-        report: Report = module.report(MeshSchedules(lambda text: update and update(0, 0, text)), name, quirks)
-    paths = report.write(out)
-    click.echo(report.headline)
-    _wrote(paths)
 
 
 @click.command("compile")
@@ -61,7 +26,6 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.argument("hardware")
 @click.option("--sparsity", type=NumberRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
 @click.option("--masks", type=click.Path(exists=True, path_type=Path), help="Kept blocks: .npz, .json, folder of .npy.")
-@click.option("--quirks", default="none", show_default=True, help=f"{COUNTS}.")
 @click.option(
     "--tile",
     default="1",
@@ -75,7 +39,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.option("--out", required=True, type=A_FOLDER, help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
-    network: str, hardware: str, sparsity: float | None, masks: Path | None, quirks: str, tile: str, budget: int | None,
+    network: str, hardware: str, sparsity: float | None, masks: Path | None, tile: str, budget: int | None,
     out: Path, plugin_dirs: tuple[str, ...], **about_search: Any,
 ) -> None:  # fmt: skip
     """Compile a NETWORK for a mesh of cores, HARDWARE.
@@ -90,22 +54,19 @@ def compile_command(
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import wrote
     from sparsemap.markdown import markdown_table
     from sparsemap.problem.network import nodes_of
     from sparsemap.writing import write_text
 
     from .machine import CoreMesh
     from .networks import layers_of, read_masks
-    from .quirks import quirks_of
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
     from .searched import SplitSearch
 
-    chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity is not None:
         raise click.UsageError("--sparsity and --masks exclude each other.")
-    if budget and "listed-tiles" in chosen:
-        raise click.UsageError("--search chooses sub-volumes; the quirk 'listed-tiles' (of paper) takes the rule's.")
     if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
         raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
     if budget and tile != "1":
@@ -115,7 +76,7 @@ def compile_command(
     spec = registry.resolve("hardware", hardware)
     nodes = nodes_of(piece, registry, base, file)
     with placed("", hardware if Path(hardware).suffix else f"hardware {spec.name}"):
-        machine = CoreMesh.of(spec, registry, chosen)
+        machine = CoreMesh.of(spec, registry)
     try:
         kept = read_masks(masks) if masks else None
         layers = layers_of(
@@ -139,13 +100,14 @@ def compile_command(
     paths = write_schedule(out, piece.name, spec.name, schedule)
     write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
     paths.append(out / "times.md")
-    click.echo(_summary(title, schedule, dense, sparsity))
+    summary = _summary(title, schedule, dense, sparsity)
+    click.echo(summary)
     if choose:
         click.echo(choose.text())
     if tile != "1":
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
-    _wrote(paths)
+    wrote(paths, "wrote", seconds=schedule.seconds, summary=summary.splitlines())
 
 
 def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
@@ -198,59 +160,50 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @click.command("simulate")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path), metavar="OUT")
 @SEED
-@click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
 @click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
 @click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first, or rows of words.")
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
-@json_option
 @click.pass_context
 def simulate_command(
     context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
-    outputs: Path | None, as_json: bool,
+    outputs: Path | None,
 ) -> None:  # fmt: skip
     """Execute the output of `sparsemap extra compile` in OUT.
 
-    Walks the instructions over memories of bytes, with given or random weights and inputs. The outputs must be
-    bit-equal to dense convolutions of the masked weights, no stale byte may be read, and the bytes and cycles of every
-    record must equal the time model's. Then runs the pipelines as events, with two buffers and with one. The exit
-    status is 1 for any difference; a layer's time may differ by up to 1 %.
-    """
-    import json
-
+    First compares the file with its layers, compiled again: the first wrong value is an error. Then runs the instructions
+    on arrays of bytes, with random weights and inputs or yours. Outputs must equal dense convolutions of the masked
+    weights bit by bit, no stale byte may be read, and bytes and cycles must be those of the time model. Last, the
+    pipelines run as events, with two buffers and with one. The exit status is 1 after a difference, also of more than
+    1 % in the time of a layer."""
     from sparsemap.arrays import read_arrays
     from sparsemap.cli.progress import steps_bar
+    from sparsemap.cli.stdout import answer
     from sparsemap.writing import replacing
 
     from .machinery import BrokenSchedule
     from .schedule_file import read_schedule
     from .simulate import NetworkData, given_weights, simulate
 
-    if only_times and (weights or image or outputs):
-        raise click.UsageError("--times has no data: it excludes --weights, --input and --outputs.")
     compiled = read_schedule(folder)
     own = given_weights(compiled, read_arrays(weights)) if weights else None
     array = next(iter(read_arrays(image, (".npy",)).values())) if image else None
-    data = None if only_times else NetworkData.of(compiled, seed, own, array)
-    with steps_bar(len(compiled.layers), compiled.network) as bar:
+    data = NetworkData.of(compiled, seed, own, array)
+    with steps_bar(len(compiled.schedule.layers), compiled.network) as bar:
         try:
             outcome = simulate(compiled, data, lambda name: bar.update(1))
         except BrokenSchedule as error:
             click.echo(f"\n{error}", err=True)
             context.exit(1)
-    click.echo(json.dumps(outcome.table(), indent=2) if as_json else outcome.text())
+    answer(outcome.table(), lambda: click.echo(outcome.text()))
     if outputs:
         import numpy as np
 
         arrays: Any = outcome.outputs
         with replacing(outputs) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
-        _wrote([outputs])
+        click.echo(f"wrote {readable(str(outputs))}")
     if not outcome.correct:
         context.exit(1)
 
 
-def _wrote(paths: list[Path]) -> None:
-    click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
-
-
-VERBS = (wbs, compile_command, simulate_command)
+VERBS = (compile_command, simulate_command)

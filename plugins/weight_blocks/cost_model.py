@@ -22,7 +22,6 @@ from .layers import MeshLayer
 from .machine import CoreMesh
 from .memory import Placement, tile_windows
 from .networks import layer_of, without_zeros
-from .quirks import quirks_of
 from .schedule import pass_bytes, steps_of
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
@@ -39,22 +38,10 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    Quirks restore the counting of the paper's estimator. The energy is an assumption of this project: bytes moved and
-    kept multiply-adds, at the technology's energies.
-    """
+    The energy is an assumption: bytes that move and kept multiply-adds, times the technology."""
 
     type_name: ClassVar[str] = "aie2-time"
     needs: ClassVar[tuple[str, ...]] = ("subvolume",)
-
-    quirks: str | tuple[str, ...] = "none"
-    """paper, none, names with commas, or a list of names."""
-
-    def __attrs_post_init__(self) -> None:
-        _ = self.quirk_set
-
-    @property
-    def quirk_set(self) -> frozenset[str]:
-        return quirks_of(self.quirks)
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return REASONS
@@ -81,11 +68,9 @@ class Aie2Time(CostModel):
         )
         return Evaluation(costs, reasons, tuple(REASONS), found)
 
-    def lower_bound(self, problem: Problem) -> Evaluation | None:
+    def lower_bound(self, problem: Problem) -> Evaluation:
         """Activations and kept weights through the channels once, and the kept multiply-adds on all cores."""
         known = ConvProblem.of(problem)
-        if known.cut.machine.quirks:
-            return None
         steps = known.least
         cycles = np.array([steps.total * known.cut.machine.clock_hz])
         *_, energy = energies(known, problem, steps)
@@ -96,8 +81,7 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
     """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and in total, (B,); a byte is a word.
 
     Bytes of a channel are charged at the source and at the target level. Reads from a core's own memory are part of the
-    multiply-adds.
-    """
+    multiply-adds."""
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
     columns, rows = machine.columns, machine.rows
@@ -137,7 +121,7 @@ class ConvProblem:
         if not isinstance(model, Aie2Time):
             text = f"sub-volumes are for cost models of type '{Aie2Time.type_name}', not for '{model.name}'"
             raise SpecError.at(problem.files.get("space", ""), "segments", text)
-        machine = CoreMesh.of(problem.hardware, problem.registry, model.quirk_set, problem.files.get("hardware", ""))
+        machine = CoreMesh.of(problem.hardware, problem.registry, problem.files.get("hardware", ""))
         return cls(Cut(_layer(problem, machine), machine))
 
     # ------------------------------------------------------------------------------------------------------ what fits

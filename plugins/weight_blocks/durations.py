@@ -51,8 +51,7 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too.
-    """
+    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too."""
     layer = cut.layer
     count = -(-rows // step)
     top = np.clip(layer.top_rows - first, 0, rows)
@@ -92,7 +91,7 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
     load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits) / machine.load_weights
     seconds = load, weights_in, load_core, weights, np.asarray(write) / machine.write, write_core, compute
     together = np.maximum(load, weights_in)
-    if "listed-memory" not in machine.quirks:
+    if not machine.listed:
         together = _loads(cut, splits, load, weights_in)
     return Steps(dict(zip(STEPS, seconds, strict=True)), cores, together)
 
@@ -101,8 +100,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
     """Seconds of LOAD and LOADW together.
 
     Resident weights come with the first tile. Passes come individually, again for every tile, the first pass parallel
-    to the tile's activations.
-    """
+    to the tile's activations."""
     rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
     found = np.empty(rows.shape)
     for height in np.unique(rows):
@@ -162,8 +160,7 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
     """An iteration over `step` output rows: bytes loaded per column of cores, cycles of a core, and bytes written.
 
-    `kept`: kept blocks of the chunk (or of a part of it).
-    """
+    `kept`: kept blocks of the chunk (or of a part of it)."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
@@ -181,8 +178,7 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 
 def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
     """End of a pipeline of `count` iterations with two buffers each for inputs and outputs, with optional fill and
-    drain.
-    """
+    drain."""
     alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
     return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
 
@@ -202,7 +198,7 @@ def _tile(
         loaded, computed, written = iteration(cut, splits, step, channels, kept)
         load, write = loaded / machine.load_core, written / machine.write_core
         compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
-        whole = constant(load, compute, write, groups, "no-fill" not in machine.quirks)
+        whole = constant(load, compute, write, groups, not machine.listed)
         grouped = edges * (load + compute + write) + whole
         sequential = count * (weights + parts * load + compute + write)
         cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)

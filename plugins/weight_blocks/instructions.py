@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import attrs
 
-from .durations import PARAMETERS, constant, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
+from .durations import constant, iteration, row_groups, tile_rows
 from .memory import TilePlace, tile_windows
 from .schedule import LayerPlan, Schedule
 from .splits import Cut
@@ -59,14 +59,12 @@ class Instruction:
     """LOADWM: bytes between the records of rows of cores sharing a memory tile."""
     rows: tuple[int, ...] = ()
     """First row of the first iteration, rows, rows between iterations, first row of the last iteration; for LOAD and
-    WRITE the first two. Rows and columns outside the image are padding.
-    """
+    WRITE the first two. Rows and columns outside the image are padding."""
     columns: tuple[int, ...] = ()
     """First image column for the first column of cores, columns, columns between columns of cores."""
     channels: tuple[int, ...] = ()
     """First channel for the first core, channels, and channels between rows and between columns of cores; parts and
-    steps follow each other.
-    """
+    steps follow each other."""
     cores: int = 0
     """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
     core: tuple[int, ...] = ()
@@ -133,15 +131,12 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
 
     rows, count = tile_rows(cut, splits)
     windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
-    if cut.convolves and not cut.machine.listed:
-        sizes = (machine.share * planned.profile.pass_bytes(splits.passes)).tolist()
-    else:
-        sizes = [float(weight_bytes(cut, attrs.evolve(splits, passes=1))) / splits.passes] * splits.passes
+    sizes = (machine.share * planned.profile.pass_bytes(splits.passes)).tolist() if cut.convolves else [0.0]
     for gone in place.evicted:
         yield [moved("WRITE", gone, gone.size, 0, shapes[gone.tensor][0])]
     for number, (low, high) in enumerate(windows):
         first = number * rows
-        tile = RowTile(planned, number, first, min(rows, layer.out_height - first), low if place.spilled else 0)
+        tile = RowTile(planned, first, min(rows, layer.out_height - first), low if place.spilled else 0)
         together = []
         for source in place.inputs:
             if source.tensor in place.loaded and (place.spilled or number == 0):
@@ -154,8 +149,7 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
             if together:
                 yield together
             together = []
-            groups = list(tile.computed(part))  # repeated, as the paper's listings are, with the weights that lie there
-            yield from groups + [group for group in groups if group[-1].type != "LOADWM"] * (layer.repeats - 1)
+            yield from tile.computed(part)
         if place.stored:
             row_bytes = machine.row_bytes(layer.out_width, layer.out_channels)
             size = tile.rows * row_bytes if place.spilled else place.output.size
@@ -175,8 +169,6 @@ class RowTile:
     """Output rows [first, first + rows) of a layer; `origin` is the first input row in memory tiles."""
 
     planned: LayerPlan
-    number: int
-    """Number of the tile, from 0 on."""
     first: int
     rows: int
     origin: int
@@ -192,10 +184,6 @@ class RowTile:
         if not cut.convolves:
             if part == 0:
                 yield from self._pooled()
-        elif cut.machine.listed:
-            size = 16 * -(-cut.chunk_bytes(splits.co, splits.ci) // 16)
-            sizes = [int(size) + (PARAMETERS if self.number == part == 0 else 0)]
-            yield from self._chunk(0, splits.co, sizes, listed_blocks(cut, splits), start)
         else:
             profile = self.planned.profile
             chunks = profile.passes(splits.passes)[part]
@@ -217,8 +205,7 @@ class RowTile:
         """A chunk of weights and its iterations.
 
         Iterations at the padding are separate groups, all others form a group. With parts of the input channels, each
-        iteration runs the parts in sequence.
-        """
+        iteration runs the parts in sequence."""
         weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]
@@ -240,8 +227,6 @@ class RowTile:
         """Steps through the channels of a core without weights: iterations of several steps form a group."""
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
-        if cut.machine.listed:
-            yield [self._weights([PARAMETERS], 0)]
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
             if not count:
                 continue

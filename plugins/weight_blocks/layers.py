@@ -47,7 +47,7 @@ class MeshLayer:
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
     repeats: int = 1
-    """Number of runs in the paper's listings, for the quirk `repeats`."""
+    """How often the paper's estimator counts the layer."""
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
     returned: bool = False
@@ -106,8 +106,7 @@ class MeshLayer:
 
     def kept(self, parts: int) -> Array | int:
         """(block rows, parts) kept blocks in equal parts of the input channels; a single number without a mask, since
-        all parts are then even.
-        """
+        all parts are then even."""
         if self.mask is not None:
             return self.mask.reshape(len(self.mask), parts, -1).sum(axis=2)
         blocks = self.blocks[1] // parts

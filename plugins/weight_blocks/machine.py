@@ -118,9 +118,9 @@ class CoreMesh:
     index: Literal["u16", "bitmap"] = "u16"
     block: Block = BLOCK
     places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
-    """Start of the buffers of inputs, outputs and weights in a core."""
-    quirks: frozenset[str] = frozenset()
-    """Names of the paper's counting rules in effect; the rates come from the hardware spec alone."""
+    """Where the buffers of inputs, outputs and weights start in a core."""
+    listed: bool = False
+    """Whether times and places are those of the paper's estimator, as its listings have them."""
 
     @property
     def rates(self) -> dict[str, float]:
@@ -150,18 +150,13 @@ class CoreMesh:
         """Rows of cores with weights in the fullest memory tile."""
         return -(-self.rows // self.columns)
 
-    @property
-    def listed(self) -> bool:
-        """Whether the work of cores is counted as in the paper's listings."""
-        return "listed-tiles" in self.quirks
-
     def row_bytes(self, width: int, channels: int) -> int:
         """Bytes of a row of a tensor in a memory tile."""
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
-    def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
-        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError for other hardware."""
+    def of(cls, hardware: Hardware, registry: Any, file: str = "", listed: bool = False) -> CoreMesh:
+        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one."""
         try:
             memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
         except SpecError as error:
@@ -183,7 +178,7 @@ class CoreMesh:
             raise SpecError.at(file, "levels", str(error)) from None
         counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
         own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
-        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), quirks=quirks)
+        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), listed=listed)
 
 
 def _rate(text: str, clock_hz: float) -> float:

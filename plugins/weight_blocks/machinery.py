@@ -18,22 +18,16 @@ from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
 from .durations import PIXELS
-from .instructions import INPUT_LOCKS, OUTPUT_LOCKS, Instruction
+from .instructions import Instruction
 from .layers import round_up
 from .operations import KeptBlocks, MaskedWeights, compute, pooled, quantised
 from .record import unpack
+from .schedule import Schedule
 from .schedule_file import Compiled
-
-OPERATIONS = ("conv", "maxpool", "avgpool", "add")
 
 
 class BrokenSchedule(SparseMapError):
     """A schedule that hardware could not execute."""
-
-
-def broken_at(number: int, one: Instruction, text: str) -> BrokenSchedule:
-    """The error for the instruction of a number."""
-    return BrokenSchedule(f"instructions[{number}], {one.type} of {one.layer}: {text}")
 
 
 @attrs.define
@@ -55,11 +49,11 @@ class MovedVolumes:
 class Tensors(dict[str, Array]):
     """(rows, columns, channels in whole blocks) int8 by name, initially zero; a slice views rows of its tensor."""
 
-    def __init__(self, compiled: Compiled) -> None:
-        self.shapes, self.slices, self.grain = dict(compiled.shapes), compiled.slices, compiled.machine.grain
+    def __init__(self, schedule: Schedule) -> None:
+        self.shapes, self.slices, self.grain = dict(schedule.shapes), schedule.slices, schedule.machine.grain
         for name, part in self.slices.items():
             height = max(other.first + other.rows for other in self.slices.values() if other.tensor == part.tensor)
-            self.shapes.setdefault(part.tensor, (height, *compiled.shapes[name][1:]))
+            self.shapes.setdefault(part.tensor, (height, *schedule.shapes[name][1:]))
 
     def __missing__(self, tensor: str) -> Array:
         if (part := self.slices.get(tensor)) is not None:
@@ -78,29 +72,24 @@ class Machinery:
     tally: MovedVolumes = attrs.field(factory=MovedVolumes)
 
     def __attrs_post_init__(self) -> None:
-        machine = self.machine = self.compiled.machine
+        self.shapes = self.compiled.schedule.shapes
+        machine = self.machine = self.compiled.schedule.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
         """Tag of the writer of every byte; 0: none."""
         self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
-        self.names = ["nothing", "weights", *self.compiled.shapes]
+        self.names = ["nothing", "weights", *self.shapes]
         self.tags = {name: number for number, name in enumerate(self.names)}
         self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
-        """By tensor, the rows stored in DDR."""
-        self.bases: dict[str, int] = {}
-        """By tensor, the address of row 0 at the last write, possibly below 0 if memory tiles hold other rows."""
+        """By tensor, which rows DDR has."""
         self.used: dict[int | str, tuple[int, int]] = {}
-        """Occupied bytes of a core by lock, `weights` or `partial sums`."""
-        self.between: dict[str, tuple[int, ...]] = {}
-        """By layer, the channels between rows and between columns of cores."""
-        self.passed = 0
-        """Bytes of the last pass of weights."""
+        """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
         self.decoded: tuple[bytes, KeptBlocks] | None = None
         self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
     def broken(self, one: Instruction, text: str) -> BrokenSchedule:
         """The error for an instruction."""
-        return broken_at(self.numbers[id(one)], one, text)
+        return BrokenSchedule(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
 
     def count(self, one: Instruction, amount: float) -> None:
         self.tally.volumes[one.layer, one.type] += amount
@@ -108,20 +97,15 @@ class Machinery:
 
     # ---------------------------------------------------------------------------------------------------- memory tiles
 
-    def shape(self, one: Instruction, tensor: str) -> tuple[int, int, int, int]:
+    def shape(self, tensor: str) -> tuple[int, int, int, int]:
         """Rows, columns, columns per memory tile and channels of a tensor."""
-        if tensor not in self.compiled.shapes:
-            raise self.broken(one, f"no tensor is called {tensor!r}")
-        height, width, channels = self.compiled.shapes[tensor]
+        height, width, channels = self.shapes[tensor]
         return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
     def views(self, one: Instruction, tensor: str, address: int, rows: Array) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) of a tensor with its first row at an address, and the writers of the
-        bytes.
-
-        `rows` count from the address and must lie inside the memory tile.
-        """
-        _, _, width, channels = self.shape(one, tensor)
+        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote them; for
+        rows that are counted from it, which have to lie inside."""
+        _, _, width, channels = self.shape(tensor)
         end = address + (int(rows.max(initial=-1)) + 1) * width * channels
         if address < 0 or rows.min(initial=0) < 0 or end > self.machine.memtile:
             raise self.broken(one, f"{tensor} at 0x{address:05X} leaves the memory tile")
@@ -131,16 +115,6 @@ class Machinery:
         stop = address + count * width * channels
         return self.tiles[:, address:stop].reshape(shape), self.owner[:, address:stop].reshape(shape)
 
-    def base(self, one: Instruction, tensor: str, address: int) -> int:
-        """Address of row 0 of a tensor if `address` has the first row in memory tiles."""
-        return address - one.origin * math.prod(self.shape(one, tensor)[2:])
-
-    def check_base(self, one: Instruction, tensor: str, address: int) -> None:
-        """Check that bytes belong to the right pixels and channels, even where all their weights are pruned."""
-        shift = self.base(one, tensor, address) - self.bases.get(tensor, 0)
-        if tensor in self.bases and shift:
-            raise self.broken(one, f"reads {tensor} at 0x{address:05X}, {abs(shift):,} bytes from where it was written")
-
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
         wrong = owners[owners != self.tags[tensor]]
         if wrong.size:
@@ -149,26 +123,21 @@ class Machinery:
     def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
         """(rows, columns, channels) of a tensor in memory tiles; row `first` counts from its address."""
         views = self.views(one, tensor, one.address[0], np.arange(first, first + rows))
-        width = self.shape(one, tensor)[1]
+        width = self.shape(tensor)[1]
         data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
         self.check_owner(one, owner, tensor)
-        self.check_base(one, tensor, one.address[0])
         return data
 
-    def rows_of(self, one: Instruction) -> tuple[str, int, int]:
-        """Tensor, first row and rows of a LOAD or WRITE."""
-        if len(one.rows) != 2 or len(one.tensor) != 1 or len(one.address) != 1:
-            raise self.broken(one, "expected one tensor with one address, and rows as first and count")
+    def rows_of(self, one: Instruction) -> Array:
+        """Rows of a LOAD or WRITE that DDR stores, as a view."""
         (first, count), tensor = one.rows, one.tensor[0]
-        if not 0 <= first < first + count <= self.shape(one, tensor)[0]:
-            raise self.broken(one, f"{tensor} has no rows {first} to {first + count}")
-        return tensor, first, count
+        part = self.compiled.schedule.slices.get(tensor)
+        base, at = (part.tensor, part.first) if part else (tensor, 0)
+        return self.stored[base][at + first : at + first + count]
 
     def load(self, one: Instruction) -> None:
-        tensor, first, count = self.rows_of(one)
-        part = self.compiled.slices.get(tensor)
-        base, at = (part.tensor, part.first) if part else (tensor, 0)
-        if not self.stored[base][at + first : at + first + count].all():
+        (first, count), tensor = one.rows, one.tensor[0]
+        if not self.rows_of(one).all():
             raise self.broken(one, f"DDR has no rows {first} to {first + count} of {tensor}")
         source, row = self.ddr[tensor][first : first + count], first - one.origin
         data, owner = self.views(one, tensor, one.address[0], np.arange(row, row + count))
@@ -176,39 +145,29 @@ class Machinery:
         padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
         data[:, row : row + count] = padded.reshape(count, tiles, width, -1).transpose(1, 0, 2, 3)
         owner[:, row : row + count] = self.tags[tensor]
-        self.bases[tensor] = self.base(one, tensor, one.address[0])
         self.count(one, source[:, :width].size)
 
     def write(self, one: Instruction) -> None:
-        tensor, first, count = self.rows_of(one)
+        (first, count), tensor = one.rows, one.tensor[0]
         data = self.image(one, tensor, first - one.origin, count)
         self.ddr[tensor][first : first + count] = data
-        part = self.compiled.slices.get(tensor)
-        base, at = (part.tensor, part.first) if part else (tensor, 0)
-        self.stored[base][at + first : at + first + count] = True
-        self.count(one, data[:, : self.shape(one, tensor)[2]].size)
+        self.rows_of(one)[:] = True
+        self.count(one, data[:, : self.shape(tensor)[2]].size)
 
     def load_pass(self, one: Instruction) -> None:
-        """Load a pass of weights to every memory tile."""
-        stored = self.weights[one.layer].stored if one.layer in self.weights else np.zeros((1, 0))
-        single, last = (len(one.address), len(one.bytes)) == (1, 1), one.offset + sum(one.bytes)
-        if not single or not 0 <= one.offset < last <= stored.shape[1]:
-            raise self.broken(one, f"DDR has {stored.shape[1]:,} bytes of weights, not those from {one.offset:,} on")
-        at, (size,) = one.address[0], one.bytes
-        if at < 0 or at + size > self.machine.memtile:
+        """A pass of weights to every memory tile."""
+        at, size, stored = one.address[0], one.bytes[0], self.weights[one.layer].stored
+        if at + size > self.machine.memtile:
             raise self.broken(one, f"weights at 0x{at:05X} leave the memory tile")
         self.tally.peak = max(self.tally.peak, at + size)
         self.tiles[:, at : at + size] = stored[:, one.offset : one.offset + size]
         self.owner[:, at : at + size] = self.tags["weights"]
-        self.passed = size
         self.count(one, size)
 
     # ----------------------------------------------------------------------------------------------------------- cores
 
     def fill(self, one: Instruction, key: int | str, start: int, size: int, room: int) -> None:
-        """Occupy bytes of a core under a lock; the bytes must be free."""
-        if isinstance(key, int) and key not in (*INPUT_LOCKS, *OUTPUT_LOCKS):
-            raise self.broken(one, f"there is no lock {key}")
+        """Takes bytes of a core, which nothing else may use, for what a lock guards."""
         if size > room or start < 0 or start + size > self.machine.core:
             raise self.broken(one, f"{size:,} bytes at 0x{start:04X} in a buffer of {room:,}")
         for other, (begin, end) in self.used.items():
@@ -232,10 +191,6 @@ class Machinery:
         machine, size = self.machine, one.bytes[part]
         rows = np.arange(machine.rows)
         at = one.address[part] + rows // machine.columns * one.apart
-        if at.min() < 0 or int(at.max()) + int(size) > machine.memtile:
-            raise self.broken(one, f"weights at 0x{one.address[part]:05X} leave the memory tile")
-        if one.apart and one.apart * machine.share != self.passed:
-            raise self.broken(one, f"{machine.share} rows of cores {one.apart:,} bytes apart share {self.passed:,}")
         self.fill(one, "weights", one.core[0], size, machine.weights)
         index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
         self.check_owner(one, self.owner[index], "weights")
@@ -250,7 +205,7 @@ class Machinery:
     def gather(self, one: Instruction, row: int, low: int, sources: Sequence[int], empty: int) -> Array:
         """(columns of cores, rows, columns, channels from `low` on) of the inputs; positions outside are padding."""
         first, width, apart = one.columns
-        height, image, share, _ = self.shape(one, one.tensor[sources[0]])
+        height, image, share, _ = self.shape(one.tensor[sources[0]])
         columns, high = np.arange(self.machine.columns)[:, None], low + one.channels[1]
         at = first + columns * apart + np.arange(width)
         there = (at >= 0) & (at < image)
@@ -264,18 +219,15 @@ class Machinery:
         rows, done = rows[kept] - one.origin, 0
         for source in sources:
             name, address = one.tensor[source], one.address[source]
-            channels = self.shape(one, name)[3]
+            channels = self.shape(name)[3]
             begin, end = max(low, done), min(high, done + channels)
             if begin < end:
                 index = tile[:, None, :], rows[None, :, None], local[:, None, :], slice(begin - done, end - done)
                 data, owner = (view[index] for view in self.views(one, name, address, rows))
                 seen = np.broadcast_to(there[:, None, :], data.shape[:3])
                 self.check_owner(one, owner[seen], name)
-                self.check_base(one, name, address)
                 found[:, kept, :, begin - low : end - low] = np.where(seen[..., None], data, empty)
             done += channels
-        if not 0 <= low < done:
-            raise self.broken(one, f"its inputs have {done} channels, none from {low} on")
         return found
 
     def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> None:
@@ -289,7 +241,7 @@ class Machinery:
         self.fill(one, one.lock[turn], one.core[turn], size, self.machine.inputs)
         shape = columns, self.machine.rows, len(operands), one.rows[1], one.columns[1], count
         held = np.zeros(shape, np.int8)
-        limit = sum(self.shape(one, one.tensor[n])[3] for n in operands[0])
+        limit = sum(self.shape(one.tensor[n])[3] for n in operands[0])
         for place, sources in enumerate(operands):
             for core in range(one.cores if between else 1):
                 for lane in range(columns if lanes else 1):
@@ -364,23 +316,18 @@ class Machinery:
         turn, tensor = k % len(one.core), one.tensor[0]
         tile = one.rows[1], one.columns[1], one.channels[1]
         size, at = math.prod(tile), one.core[turn]
-        if (apart := self.between.setdefault(one.layer, one.channels[2:])) != one.channels[2:]:
-            raise self.broken(one, f"cores are {one.channels[2:]} channels apart, and {apart} before in the layer")
         self.drain(one, one.lock[turn], at, size)
         data = self.cores[:, :, at : at + size].reshape(self.machine.columns, self.machine.rows, *tile)
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
         row -= one.origin
         held, owner = self.views(one, tensor, one.address[0], np.arange(row, row + tile[0]))
-        self.bases[tensor] = self.base(one, tensor, one.address[0])
-        _, image, share, limit = self.shape(one, tensor)
+        _, image, share, limit = self.shape(tensor)
         for column, core in np.ndindex(self.machine.columns, one.cores):
             begin = one.columns[0] + column * one.columns[2]
             low = first + step * count + core * between + column * lanes
             width, high = min(tile[1], image - begin), min(low + count, limit)
             if low < high and width > 0:
                 to, local = divmod(begin, share)
-                if begin < 0 or low < 0 or local + width > share:
-                    raise self.broken(one, f"column {begin} and channel {low} of {tensor} are of no memory tile")
                 place = to, slice(row, row + tile[0]), slice(local, local + width), slice(low, high)
                 held[place] = data[column, core, :, :width, : high - low]
                 owner[place] = self.tags[tensor]

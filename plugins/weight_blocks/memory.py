@@ -93,8 +93,7 @@ def fit(
     """A place for each (tensor, size) beside the tensors `held`, or None if they do not fit in this order.
 
     Each goes to the end of a hole, so as to leave the largest hole after all but the `staying` and new tensors are
-    gone.
-    """
+    gone."""
     if not sizes:
         return []
     (name, size), *others = sizes
@@ -150,7 +149,7 @@ class Allocator:
         layer = self.layers[index]
         inputs = expanded(layer.inputs, self.concats)
         self.held = {name: place for name, place in self.held.items() if self.last.get(name, -1) >= index}
-        first = index == self.first and "listed-memory" in self.machine.quirks
+        first = index == self.first and self.machine.listed
         found = None if first else self._beside_others(layer, index, inputs)
         if found is None:
             return self._spilled(layer, inputs)
@@ -182,7 +181,7 @@ class Allocator:
         reused = min(free, key=lambda name: self.held[name].start if name in self.held else 0, default=None)
         sizes = [(name, self.size(name)) for name in (missing if reused else (*missing, layer.name))]
         staying = [place for name, place in self.held.items() if self.last[name] > index]
-        in_passes = self.weights(layer.name, 1) > self.machine.memtile or "listed-memory" not in self.machine.quirks
+        in_passes = self.weights(layer.name, 1) > self.machine.memtile or not self.machine.listed
         for passes in PASSES if in_passes else (1,):
             if found := self._fit(sizes, layer, passes, staying):
                 break
@@ -202,7 +201,7 @@ class Allocator:
         evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
         self.held = {}
         self.stored |= {*(place.tensor for place in evicted), layer.name}
-        listed = "listed-memory" in self.machine.quirks
+        listed = self.machine.listed
         sources = tuple(dict.fromkeys(inputs))
         most, every = min(MOST_TILES, layer.out_height), tuple[int, ...](PASSES)
         if listed:

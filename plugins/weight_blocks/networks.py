@@ -46,8 +46,7 @@ def layers_of(
     Zero blocks of the network's weights are left out, or a share `sparsity` of blocks is pruned, or blocks are kept by
     `masks`. With pruned blocks, the first convolution stays dense, and a fully connected layer at the end of a network
     of convolutions. Rows of words are images with at least `columns` columns, shared by the columns of cores.
-    `rectified` names the layers with a ReLU, `returned` the layers with outputs of the network.
-    """
+    `rectified` names the layers with a ReLU, `returned` the layers with outputs of the network."""
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
     for node in nodes:
@@ -71,8 +70,7 @@ def layers_of(
 
 def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
     """Default places of ReLUs: behind convolutions not read by a sum, behind sums of images, and behind fully connected
-    layers read only by fully connected layers.
-    """
+    layers read only by fully connected layers."""
     readers = [other for other in layers if layer.name in other.inputs]
     if types[layer.name] == "linear":
         return bool(readers) and all(types[other.name] == "linear" for other in readers)
@@ -97,8 +95,7 @@ def pruned(
     layers: Sequence[MeshLayer], sparsity: float | None, masks: Mapping[str, Array], dense: Collection[str]
 ) -> list[MeshLayer]:
     """The layers with a share `sparsity` pruned in every block row, or with masks by name; layers in `dense` stay
-    dense.
-    """
+    dense."""
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
         if name not in names:
@@ -162,8 +159,7 @@ def layer_of(node: Node, columns: int = 1) -> MeshLayer:
 
 def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
     """The layer without zero blocks: the exact zero blocks if the density has a single tensor, else the expected number
-    in every row.
-    """
+    in every row."""
     assert node.loops
     weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
     model: Any = weights.density
@@ -184,8 +180,7 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
     """Rows, columns and channels of a tensor; rows of words (m, n) get the fewest columns that divide m and occupy the
-    mesh.
-    """
+    mesh."""
     if len(shape) == 3:
         return shape[1], shape[2], shape[0]
     rows = shape[0] if len(shape) == 2 else 1
@@ -209,8 +204,7 @@ def read_masks(path: Path) -> dict[str, Array]:
     """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside `.npy` files).
 
     A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has under
-    `layers` the table of every layer; the key `mask` has the name of the `.npy` file or the lists of rows.
-    """
+    `layers` the table of every layer; the key `mask` has the name of the `.npy` file or the lists of rows."""
     if path.is_dir():
         inside = path / "masks.json"
         if inside.exists():

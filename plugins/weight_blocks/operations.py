@@ -50,8 +50,7 @@ def masked(
     """Weights of a layer, random or `given`.
 
     `given` has `weights` (co, kh, kw, ci), and optionally `bias` (co,) and `shift`; SparseMapError for a nonzero in a
-    pruned block.
-    """
+    pruned block."""
     layer, (outs, ins) = cut.layer, cut.layer.block
     kept = mask_of(cut, splits, rng)
     shape = layer.out_channels, *layer.kernel, layer.channels

@@ -35,8 +35,7 @@ def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16", bl
     """The record of a chunk: int8 weights (co, kh, kw, ci), kept blocks (block rows, block columns) bool, int32 bias
     (co,).
 
-    No bias if another part of the input channels has it.
-    """
+    No bias if another part of the input channels has it."""
     co, kh, kw, ci = weights.shape
     outs, ins = block
     rows, columns = np.nonzero(kept)
@@ -54,8 +53,7 @@ def unpack(
 ) -> tuple[Array, Array | None, Array]:
     """Kept positions of a record, its bias, and the kept blocks (K, kh, kw, rows, columns) in the order of the index.
 
-    Trailing bytes are padding; ValueError for bytes that are no record.
-    """
+    Trailing bytes are padding; ValueError for bytes that are no record."""
     data = np.frombuffer(bytes(record), np.uint8)
     shape = co // block[0], ci // block[1]
     at = 4 * co if bias else 0
@@ -83,8 +81,7 @@ class ChunkProfile:
     """Kept blocks in the chunks of a layer, for a split of its channels common to all rows of cores.
 
     Rows of cores run in lockstep with records of equal size. The difference between a row and the fullest row is
-    padding.
-    """
+    padding."""
 
     co: Array
     """(Q,) output channels of a core's chunks; the last chunk may have fewer."""

@@ -44,6 +44,12 @@ class LayerPlan:
         return float(self.steps.total)
 
     @property
+    def volumes(self) -> dict[str, int]:
+        """Bytes by kind of step, cycles of COMP."""
+        rates = self.cut.machine.rates
+        return {step: round(float(seconds) * rates[step]) for step, seconds in self.steps.of.items()}
+
+    @property
     def profile(self) -> ChunkProfile:
         return self.cut.profile(self.splits.co, self.splits.ci)
 
@@ -62,6 +68,8 @@ class Schedule:
     """The layers of a network in order; concatenations take no time and are left out."""
 
     machine: CoreMesh
+    network: tuple[MeshLayer, ...]
+    """All layers, concatenations included."""
     layers: tuple[LayerPlan, ...]
 
     shapes: Mapping[str, tuple[int, int, int]]
@@ -70,6 +78,11 @@ class Schedule:
     """Outputs of the network, each as its joined tensors, all in DDR."""
     slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
+
+    @cached_property
+    def plans(self) -> dict[str, LayerPlan]:
+        """By name of the layer."""
+        return {one.cut.layer.name: one for one in self.layers}
 
     @cached_property
     def seconds(self) -> float:
@@ -90,10 +103,9 @@ def compile_layers(
     """The schedule of a network on a machine.
 
     `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
-    equal names up to an "@", divide the input channels equally, since they have the same weights.
-    """
+    equal names up to an "@", divide the input channels equally, since they have the same weights."""
     slices = slices or {}
-    if "repeats" in machine.quirks:
+    if machine.listed:
         layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
     cuts = {layer.name: Cut(layer, machine) for layer in layers}
     parts: dict[str, int] = {}
@@ -117,7 +129,7 @@ def compile_layers(
                 placement = attrs.evolve(placement, weights=place)
         planned.append(LayerPlan(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, tuple(planned), allocator.shapes, outputs, slices)
+    return Schedule(machine, tuple(layers), tuple(planned), allocator.shapes, outputs, slices)
 
 
 def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
@@ -149,8 +161,7 @@ def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
 
 def least_weights(cut: Cut, passes: int) -> int:
     """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or of the smallest sound
-    sub-volume.
-    """
+    sub-volume."""
     if not cut.convolves:
         return 0
     if cut.machine.listed:
@@ -186,10 +197,9 @@ def signature(cut: Cut, placement: Placement) -> Any:
 
 
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
-    """The fastest sub-volume that fits, or the rule's sub-volume for quirks with the rule.
+    """The sub-volume that takes the least time of all that fit, or the rule's in the paper's estimator.
 
-    `part`: fixed input channels of a chunk, or 0.
-    """
+    `part`: fixed input channels of a chunk, or 0."""
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
@@ -233,8 +243,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
     """The layers of all tiles of a chain, and the slices read first and written last.
 
     Rows of tiles differ by at most one, longer tiles first, since the first and the last tile overlap with a single
-    tile.
-    """
+    tile."""
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
     ends = list(accumulate(rows + (number < longer) for number in range(count)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,51 +12,39 @@ from typing import Any
 import attrs
 
 from sparsemap.csv_files import csv_text
-from sparsemap.errors import Mistake, SpecError, unknown
+from sparsemap.errors import SpecError, placed
 from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.spec.structuring import Reader, collecting
+from sparsemap.spec.structuring import Reader
 from sparsemap.writing import write_texts
 
 from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of
-from .layers import MeshLayer, round_up
-from .machine import MOST_BYTES, CoreMesh
+from .layers import MeshLayer
+from .machine import CoreMesh
 from .networks import LARGEST, read_masks
-from .quirks import quirks_of
-from .schedule import LayerPlan, Schedule, TensorSlice
-from .splits import Cut, Splits
+from .schedule import LayerPlan, Schedule, TensorSlice, compile_layers
+from .splits import Splits
 
 KIND = "aie2-schedule"
 SCHEDULE, LISTING, MASKS, LAYERS = "schedule.json", "listing.txt", "masks.json", "layers.csv"
-SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "repeats", "density")
+SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "density")
 SPLIT = ("co", "ci", "rows", "tiles", "passes")
-"""Fields of a sub-volume in a layer's line of `layers.csv`; the line ends with the seconds in total and by kind of
-step.
-"""
+"""Columns of `layers.csv`, which end with the seconds of the layer and of each kind of step."""
+OF_LAYER = [field.name for field in attrs.fields(MeshLayer) if field.name not in ("mask", "repeats")]
+"""Fields of a layer in `schedule.json`; `masks.json` holds the mask."""
+LONGEST = 1 << 17
+"""Largest size in a file."""
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
     """Write a schedule, its layers as CSV, its listing, and a `masks.json`.
 
-    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even.
-    """
+    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
-    layers = [layer_table(planned) for planned in schedule.layers]
-    table = {
-        "kind": KIND,
-        "network": name,
-        "hardware": hardware,
-        "quirks": sorted(schedule.machine.quirks),
-        "seconds": schedule.seconds,
-        "machine": attrs.asdict(schedule.machine, filter=lambda field, _: field.name != "quirks"),
-        "shapes": schedule.shapes,
-        "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
-        "outputs": schedule.outputs,
-        "layers": layers,
-        "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
-    }
+    table = schedule_table(name, hardware, schedule, instructions)
+    layers = [one for one in table["layers"] if one["op"] != "concat"]
     keys = (*SIZES, *SPLIT, "seconds")
     lines = [{"layer": one["name"]} | {key: one[key] for key in keys} | one["durations"] for one in layers]
     texts = {
@@ -66,6 +55,25 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
     }
     write_texts(texts)
     return list(texts)
+
+
+def schedule_table(name: str, hardware: str, schedule: Schedule, instructions: Sequence[Instruction]) -> dict[str, Any]:
+    """The contents of `schedule.json`: all layers in order, and all instructions, without fields at their defaults."""
+    plans = {one.cut.layer.name: layer_table(one) for one in schedule.layers}
+    return {
+        "kind": KIND,
+        "network": name,
+        "hardware": hardware,
+        "machine": attrs.asdict(schedule.machine, filter=lambda field, _: field.name != "listed"),
+        "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
+        "layers": [
+            {key: getattr(layer, key) for key in OF_LAYER} | plans.get(layer.name, {}) for layer in schedule.network
+        ],
+        "shapes": schedule.shapes,
+        "outputs": schedule.outputs,
+        "seconds": schedule.seconds,
+        "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
+    }
 
 
 def _json(table: Mapping[str, Any]) -> str:
@@ -83,14 +91,11 @@ def _json(table: Mapping[str, Any]) -> str:
 def layer_table(planned: LayerPlan) -> dict[str, Any]:
     """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
-    layer, rates = cut.layer, cut.machine.rates
+    layer = cut.layer
     rows, tiles = tile_rows(cut, splits)
-    durations = {step: float(value) for step, value in planned.steps.of.items()}
     at_core = {"H": -(-rows // min(splits.rows, rows)), "COUT": -(-cut.row_channels // splits.co)}
     places = (*place.inputs, place.output, place.weights, *place.live)
     return {
-        **attrs.asdict(layer, filter=lambda field, _: field.name != "mask"),
-        "inputs": [source.tensor for source in place.inputs],
         **attrs.asdict(attrs.evolve(splits, tiles=tiles)),
         "splits": {
             "W": cut.machine.columns if cut.out_columns < layer.out_width else 1,
@@ -102,8 +107,8 @@ def layer_table(planned: LayerPlan) -> dict[str, Any]:
         "places": {one.tensor: [one.start, one.end] for one in places},
         "evicted": [one.tensor for one in place.evicted],
         "seconds": planned.seconds,
-        "durations": durations,
-        "volumes": {step: round(seconds * rates[step]) for step, seconds in durations.items()},
+        "durations": {step: float(value) for step, value in planned.steps.of.items()},
+        "volumes": planned.volumes,
     }
 
 
@@ -142,129 +147,85 @@ def _line(one: Instruction) -> str:
 
 
 @attrs.frozen(eq=False)
-class CompiledLayer:
-    """A layer read from a schedule, with the counts of the time model."""
-
-    cut: Cut
-    splits: Splits
-    seconds: float
-    volumes: Mapping[str, int]
-    """Bytes (COMP: cycles) by kind of step."""
-
-
-@attrs.frozen(eq=False)
 class Compiled:
-    """A schedule read from a file, the input of `sparsemap extra simulate`."""
+    """A schedule from a file, compiled again from the file's layers and sub-volumes."""
 
     network: str
-    machine: CoreMesh
-    seconds: float
-    shapes: Mapping[str, tuple[int, int, int]]
-    slices: Mapping[str, TensorSlice]
-    outputs: Mapping[str, tuple[str, ...]]
-    layers: Mapping[str, CompiledLayer]
+    schedule: Schedule
     instructions: tuple[Instruction, ...]
 
 
 def read_schedule(folder: Path) -> Compiled:
-    """Read the output of `write_schedule`; SpecError for any other file, with the wrong record and key."""
+    """The schedule of a file of `write_schedule`.
+
+    Layers, sub-volumes, machine and masks are compiled again; SpecError names the first value of the file, such as a
+    field of an instruction, that does not follow from these."""
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap extra compile` wrote")
-    masks = read_masks(path.parent / MASKS)
-    mistakes: list[Mistake] = []
-
-    def read(key: str, cls: Any, default: Any = None) -> Any:
-        with collecting(mistakes, key):
-            if key not in table:
-                raise ValueError("missing")
-            return Reader(shown(path)).read(cls, table[key])
-        return default
-
-    network, seconds = read("network", str), read("seconds", float)
-    shapes = read("shapes", dict[str, tuple[int, int, int]], {})
-    slices, instructions = read("slices", dict[str, TensorSlice], {}), read("instructions", list[Instruction], [])
-    outputs = read("outputs", dict[str, tuple[str, ...]], {})
-    machine = read("machine", CoreMesh)
-    with collecting(mistakes, "quirks"):
-        named = Reader(shown(path)).read(list[str], table.get("quirks", []))
-        machine = machine and attrs.evolve(machine, quirks=quirks_of(named))
-    layers = {}
-    for index, entry in enumerate(read("layers", list[dict[str, Any]], [])):
-        with collecting(mistakes, f"layers[{index}]"):
-            found = _layer(entry, machine, masks, shapes) if machine else None
-            if found:
-                layers[found.cut.layer.name] = found
-    with collecting(mistakes, "shapes"):
-        _check_shapes(shapes, slices, machine)
-    with collecting(mistakes, "outputs"):
-        known = shapes.keys() | {part.tensor for part in slices.values()}
-        for output, parts in outputs.items():
-            for name in parts or ("",):
-                if name not in known:
-                    raise SpecError.at("", output, unknown("tensor", name, known))
-    if mistakes:
-        raise SpecError(mistakes).within("", shown(path))
-    return Compiled(network, machine, seconds, shapes, slices, outputs, layers, tuple(instructions))
+    with placed("", shown(path)):
+        name, hardware = (_read(table, key, str) for key in ("network", "hardware"))
+        schedule = _compiled_again(table, read_masks(path.parent / MASKS))
+        instructions = instructions_of(schedule)
+        expected = json.loads(json.dumps(schedule_table(name, hardware, schedule, instructions)))
+        for place, text in differences(table, expected):
+            raise SpecError.at("", place, text)
+    return Compiled(name, schedule, tuple(instructions))
 
 
-def _check_shapes(
-    shapes: Mapping[str, tuple[int, int, int]], slices: Mapping[str, TensorSlice], machine: CoreMesh | None
-) -> None:
-    total = 0
-    for name, (height, width, channels) in shapes.items():
-        if min(height, width, channels) < 1:
-            raise SpecError.at("", name, f"is {height} x {width} x {channels}, expected sizes of at least 1")
-        total += height * width * round_up(channels, machine.grain if machine else 1)
-    if total > MOST_BYTES // 4:
-        raise ValueError(f"all tensors together have {total:,} bytes, more than {MOST_BYTES // 4:,}")
-    for name, part in slices.items():
-        if name not in shapes or part.first < 0 or part.rows != shapes[name][0]:
-            raise SpecError.at("", name, "a slice whose rows are not those of its tensor")
+def _read(table: Mapping[str, Any], key: str, cls: Any) -> Any:
+    with placed(key):
+        return Reader().read(cls, table.get(key))
 
 
-def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: tuple[int, int, int]) -> None:
-    """Check the sizes of a layer against its tensors, and its windows."""
-    channels = sum(shape[2] for shape in given) // (max(1, len(given)) if layer.op == "add" else 1)
-    if not given or {shape[:2] for shape in given} != {(layer.height, layer.width)} or channels != layer.channels:
-        raise SpecError.at("", "inputs", "do not have the rows, columns and channels of the layer")
-    if made != (layer.out_height, layer.out_width, layer.out_channels):
-        raise SpecError.at("", "name", f"its tensor is {' x '.join(map(str, made))}, which the layer does not make")
-    if layer.op not in ("conv", "maxpool", "avgpool", "add") or (layer.op != "conv" and layer.channels != made[2]):
-        raise SpecError.at("", "op", f"'{layer.op}' does not make {made[2]} channels of {layer.channels}")
-    image, out = (layer.height, layer.width), made[:2]
-    for size, kernel, pad, count in zip(image, layer.kernel, layer.padding, out, strict=True):
+def _compiled_again(table: Mapping[str, Any], masks: Mapping[str, Array]) -> Schedule:
+    """The schedule of the layers, sub-volumes, slices and machine in a file."""
+    machine, slices = _read(table, "machine", CoreMesh), _read(table, "slices", dict[str, TensorSlice])
+    layers: list[MeshLayer] = []
+    splits: dict[str, Splits] = {}
+    for index, entry in enumerate(_read(table, "layers", list[dict[str, Any]])):
+        with placed(f"layers[{index}]"):
+            layer = Reader().read(MeshLayer, {key: value for key, value in entry.items() if key in OF_LAYER})
+            layers.append(attrs.evolve(layer, mask=masks.get(layer.name), block=machine.block))
+            if layer.op != "concat":
+                given = {key: value for key, value in entry.items() if key in SPLIT}
+                splits[layer.name] = Splits(**Reader().read(dict[str, int], given))
+            _check_sizes(layer, attrs.astuple(splits.get(layer.name, Splits(1, 1, 1))))
+    try:
+        return compile_layers(layers, machine, lambda cut, _: splits[cut.layer.name], slices=slices)
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, MemoryError) as error:
+        raise SpecError.at("", "layers", f"cannot be compiled: {error!r}") from error
+
+
+def _check_sizes(layer: MeshLayer, splits: Sequence[int]) -> None:
+    """Sizes are positive, limited, and leave room for every window."""
+    given, made = (layer.height, layer.width), (layer.out_height, layer.out_width)
+    sizes = (*given, *made, layer.channels, layer.out_channels, *layer.kernel, layer.stride, *splits)
+    if min(sizes) < 1 or max(sizes) > LONGEST:
+        raise SpecError.at("", "", f"sizes are {min(sizes):,} to {max(sizes):,}, expected 1 to {LONGEST:,}")
+    for size, kernel, pad, count in zip(given, layer.kernel, layer.padding, made, strict=True):
         if not 0 <= pad < kernel or (count - 1) * layer.stride - pad >= size:
-            text = f"a window of {kernel} does not go {count} times over {size} with {pad} before"
-            raise SpecError.at("", "kernel", text)
+            raise SpecError.at(
+                "", "kernel", f"a window of {kernel} does not go {count} times over {size} with {pad} before"
+            )
     if not 0 <= layer.density <= 1:
         raise SpecError.at("", "density", f"is {layer.density}, expected 0 to 1")
 
 
-def _layer(
-    entry: Mapping[str, Any], machine: CoreMesh, masks: Mapping[str, Array], shapes: Mapping[str, tuple[int, int, int]]
-) -> CompiledLayer:
-    of_layer, of_splits = ([x.name for x in attrs.fields(cls) if x.name != "mask"] for cls in (MeshLayer, Splits))
-    for key in (*of_layer, *of_splits, "seconds", "volumes"):
-        if key not in entry:
-            raise SpecError.at("", key, "missing")
-    layer = Reader().read(MeshLayer, {key: entry[key] for key in of_layer})
-    layer = attrs.evolve(layer, mask=masks.get(layer.name), block=machine.block)
-    splits = Splits(**Reader().read(dict[str, int], {key: entry[key] for key in of_splits}))
-    names = ("height", "width", "channels", "out_height", "out_width", "out_channels", "stride")
-    sizes = {key: getattr(layer, key) for key in names} | {"kernel": min(layer.kernel)}
-    for key, value in (sizes | attrs.asdict(splits)).items():
-        if value < 1:
-            raise SpecError.at("", key, f"is {value}, expected at least 1")
-    for key in (layer.name, *layer.inputs):
-        if key not in shapes:
-            raise SpecError.at("", "name" if key == layer.name else "inputs", unknown("tensor", key, shapes))
-    _check_sizes(layer, [shapes[source] for source in layer.inputs], shapes[layer.name])
-    cut = Cut(layer, machine)
-    if layer.op == "conv" and (layer.padded_channels % splits.ci or splits.co % layer.grain or splits.ci % layer.grain):
-        raise SpecError.at("", "ci", f"chunks of {splits.co} x {splits.ci} channels do not divide the layer")
-    if layer.mask is not None and layer.mask.shape != layer.blocks:
-        raise SpecError.at("", "name", f"masks.json has {layer.mask.shape} blocks of it, expected {layer.blocks}")
-    seconds, volumes = Reader().read(float, entry["seconds"]), Reader().read(dict[str, int], entry["volumes"])
-    return CompiledLayer(cut, splits, seconds, volumes)
+def differences(found: Any, expected: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Place and text of every value of a table that is not the expected one; rounding of other machines is allowed."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in [*(found.keys() - expected.keys()), *expected]:
+            inside = f"{place}.{key}" if place else key
+            if key in found and key in expected:
+                yield from differences(found[key], expected[key], inside)
+            else:
+                yield inside, "missing" if key in expected else "unknown key"
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+            yield from differences(one, other, f"{place}[{index}]")
+    elif isinstance(expected, float) and isinstance(found, float) and math.isclose(found, expected, rel_tol=1e-9):
+        return
+    elif type(found) is not type(expected) or found != expected:
+        yield place, f"is {found}, and the layers give {expected}"

@@ -49,7 +49,7 @@ class SplitSearch:
 
     def _search(self, cut: Cut, placement: Placement) -> SplitTimes:
         layer = cut.layer
-        model = Aie2Time(name="aie2-time", quirks=tuple(sorted(cut.machine.quirks)))
+        model = Aie2Time(name="aie2-time")
         sizes = layer.out_channels, layer.channels, layer.out_height, layer.out_width, *layer.kernel
         workload = {  # the model takes its exact shape and mask from the compiler
             "name": layer.name.replace("/", "-"),

@@ -26,8 +26,7 @@ class SubVolume(Segment):
     """The sub-volume of a core: channels of a chunk of weights, output rows of a step, and tiles with passes.
 
     Four genes: output channels and input channels by index among the possible values, rows, and an index in the list of
-    feasible tiles and passes, fewest first.
-    """
+    feasible tiles and passes, fewest first."""
 
     type_name: ClassVar[str] = "sub-volume"
     provides: ClassVar[tuple[str, ...]] = ("subvolume",)

@@ -20,14 +20,11 @@ from sparsemap.errors import SparseMapError, unknown
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts.base import Array
 
-from .forms import check_form, check_together
-from .instructions import Instruction, span, timed
-from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors, broken_at
+from .instructions import Instruction, span
+from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors
 from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
-NOT_EXECUTABLE = frozenset(("listed-tiles",))
-"""Quirks with work counts unlike real hardware."""
 Progress = Callable[[str], None]
 TOLERANCE = 0.01
 """Allowed difference of a layer's time between execution and time model, as a share."""
@@ -109,16 +106,15 @@ class NetworkData:
         given: Mapping[str, Mapping[str, Array]] | None = None,
         image: Any = None,
     ) -> NetworkData:
-        """Random inputs and weights, unless given: `weights` (and `bias`, `shift`) by layer, and an input.
-
-        The input is (channels, rows, columns) or (rows, words).
-        """
-        rng, tensors, weights = np.random.default_rng(seed), Tensors(compiled), {}
-        made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
-        free = [name for name in tensors.shapes if name not in made and name not in compiled.slices]
-        read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
-        read |= {part.tensor for part in compiled.slices.values()}
-        free = [name for name in free if name in read]
+        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
+        (channels, rows, columns) or (rows, words)."""
+        schedule = compiled.schedule
+        rng, tensors, weights = np.random.default_rng(seed), Tensors(schedule), {}
+        plans, slices = schedule.plans, schedule.slices
+        made = {*plans, *(part.tensor for name, part in slices.items() if name in plans)}
+        read = {source.tensor for one in plans.values() for source in one.placement.inputs}
+        read |= {part.tensor for part in slices.values()}
+        free = [name for name in tensors.shapes if name in read - made - slices.keys()]
         for name in free:
             shape = tensors.shapes[name]
             first, rows = (shape[2], *shape[:2]), (shape[0] * shape[1], shape[2])
@@ -130,38 +126,32 @@ class NetworkData:
             else:
                 words = image.reshape(shape) if image.ndim == 2 else image.transpose(1, 2, 0)
             tensors[name][:, :, : shape[2]] = words
-        if unused := set(given or ()) - {name.partition("@")[0] for name in compiled.layers}:
-            raise SparseMapError(f"weights: {unknown('layer', min(unused), compiled.layers)}")
-        for name, one in compiled.layers.items():
+        if unused := set(given or ()) - {name.partition("@")[0] for name in plans}:
+            raise SparseMapError(f"weights: {unknown('layer', min(unused), plans)}")
+        for name, one in plans.items():
             layer, base = one.cut.layer, name.partition("@")[0]
             if one.cut.convolves:
                 own = np.random.default_rng([seed, *base.encode()])  # tiles have the same weights
                 if given is not None and base not in given:
                     raise SparseMapError(f"weights: none of layer {base}")
-                try:
-                    weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
-                except (ValueError, IndexError, MemoryError, OverflowError) as error:
-                    raise SparseMapError(f"layer {name}: weights cannot be stored: {error}") from error
-            sources = [tensors[source] for source in layer.inputs]
-            try:
-                tensors[name][...] = reference(layer, sources, weights.get(name))
-            except (ValueError, IndexError, MemoryError) as error:
-                raise SparseMapError(f"layer {name}: cannot be computed: {error}") from error
-        expected = {name: tensors[name] for name in compiled.layers}
+                weights[name] = masked(one.cut, one.splits, own, None if given is None else given[base])
+            sources = [tensors[source.tensor] for source in one.placement.inputs]
+            tensors[name][...] = reference(layer, sources, weights.get(name))
+        expected = {name: tensors[name] for name in plans}
         return cls({name: tensors[name] for name in free}, weights, expected, np.ndim(image) == 2)
 
 
 def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
     """Weights (co, kh, kw, ci), biases and shifts by layer from arrays in PyTorch's order; SparseMapError for other
-    arrays.
-    """
+    arrays."""
     found: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
         base, _, kind = name.rpartition(".")
         base, kind = (base, kind) if kind in ("bias", "shift") else (name.removesuffix(".weight"), "weights")
-        layer = next((one.cut.layer for key, one in compiled.layers.items() if key.partition("@")[0] == base), None)
+        plans = compiled.schedule.plans
+        layer = next((one.cut.layer for key, one in plans.items() if key.partition("@")[0] == base), None)
         if layer is None:
-            known = {key.partition("@")[0] for key in compiled.layers}
+            known = {key.partition("@")[0] for key in plans}
             raise SparseMapError(f"weights: {unknown('layer', base, known)}")
         limit, outs = np.iinfo("int32" if kind == "bias" else "int8"), (layer.out_channels,)
         shape = {"weights": (*outs, layer.channels, *layer.kernel), "bias": outs, "shift": ()}[kind]
@@ -176,55 +166,29 @@ def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, 
     return found
 
 
-def simulate(
-    compiled: Compiled, data: NetworkData | None = None, progress: Progress = lambda name: None
-) -> SimulationOutcome:
-    """Execute the instructions on data (absent: times only), and run their pipelines as events."""
-    tally, off = MovedVolumes(), list[str]()
-    equal, outputs = dict[str, bool](), dict[str, Array]()
-    if data:
-        tally, equal, ddr = execute(compiled, data, progress)
-        off = list(differences(compiled, tally))
-        for name, parts in compiled.outputs.items():
-            joined = np.concatenate([ddr[part][..., : ddr.shapes[part][2]] for part in parts], axis=2)
-            outputs[name] = joined.reshape(-1, joined.shape[2]) if data.rows else joined.transpose(2, 0, 1)
-    else:
-        _check_groups(compiled)
+def simulate(compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None) -> SimulationOutcome:
+    """Executes the instructions on data, and runs their pipelines as events."""
+    schedule, outputs = compiled.schedule, dict[str, Array]()
+    tally, equal, ddr = execute(compiled, data, progress)
+    off = list(differences(compiled, tally))
+    for name, parts in schedule.outputs.items():
+        joined = np.concatenate([ddr[part][..., : ddr.shapes[part][2]] for part in parts], axis=2)
+        outputs[name] = joined.reshape(-1, joined.shape[2]) if data.rows else joined.transpose(2, 0, 1)
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
-    if data and not compiled.machine.quirks and abs(two - compiled.seconds) > TOLERANCE * two:
-        off.append(f"the network: {compiled.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
-    machine = compiled.machine
-    times = compiled.seconds, two, one
-    return SimulationOutcome(compiled.network, equal, tally, tuple(off), *times, machine.memtile, outputs)
-
-
-def _check_groups(compiled: Compiled) -> None:
-    """Raise `BrokenSchedule` for groups of instructions without a defined time."""
-    for number, one in enumerate(compiled.instructions):
-        if one.layer not in compiled.layers:
-            raise broken_at(number, one, f"there is no layer {one.layer}")
-        layer = compiled.layers[one.layer].cut.layer
-        if one.iterations > (most := layer.out_height * layer.out_channels):
-            text = f"has {one.iterations:,} iterations, its layer makes {most:,} rows of a channel"
-            raise broken_at(number, one, text)
-    first = 0
-    for group in groups(compiled.instructions):
-        check_together(group, partial(broken_at, first))
-        first += len(group)
+    if abs(two - schedule.seconds) > TOLERANCE * two:
+        off.append(f"the network: {schedule.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
+    times = schedule.seconds, two, one
+    return SimulationOutcome(compiled.network, equal, tally, tuple(off), *times, schedule.machine.memtile, outputs)
 
 
 def execute(
     compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None
 ) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
-    """Execute a schedule: moved volumes, bit-equality of the output by layer, and the final contents of DDR.
+    """Runs a schedule: volumes, whether the output of each layer is bit-equal, and DDR at the end.
 
-    `BrokenSchedule` for an instruction that cannot be executed, `SparseMapError` for schedules with quirks in
-    `NOT_EXECUTABLE`.
-    """
-    if found := sorted(compiled.machine.quirks & NOT_EXECUTABLE):
-        text = f"a schedule with the quirks {', '.join(found)} counts other work than it would take to run"
-        raise SparseMapError(text)
-    machinery = Machinery(compiled, data.weights, Tensors(compiled))
+    `BrokenSchedule` where an instruction cannot be executed."""
+    plans = compiled.schedule.plans
+    machinery = Machinery(compiled, data.weights, Tensors(compiled.schedule))
     for name, array in data.inputs.items():
         machinery.ddr[name][...] = array
         machinery.stored[name][:] = True
@@ -232,60 +196,46 @@ def execute(
     for name, records in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
         instructions = list(records)
-        if name not in compiled.layers or name in equal:
-            why = "layers run one after the other" if name in equal else f"there is no layer {name}"
-            raise machinery.broken(instructions[0], why)
         for group in groups(instructions):
             _run(machinery, group)
         last = instructions[-1]
-        if last.type not in ("WRITE", "WRITEFM") or last.tensor != (name,):
-            raise machinery.broken(last, f"is the last of the layer, and does not write {name}")
-        height = compiled.layers[name].cut.layer.out_height
+        if last.type not in ("WRITE", "WRITEFM"):
+            raise machinery.broken(last, "is the last of the layer, and writes no output")
+        height = plans[name].cut.layer.out_height
         found_image = machinery.ddr[name] if last.type == "WRITE" else machinery.image(last, name, 0, height)
         equal[name] = bool(np.array_equal(found_image, data.expected[name]))
-    for name in compiled.layers:
-        if name not in equal:
-            raise BrokenSchedule(f"no instruction is of layer {name}")
-    for name in chain.from_iterable(compiled.outputs.values()):
-        if not machinery.stored[name].all():
-            raise BrokenSchedule(f"{name}, which the network gives, does not reach DDR")
+    for name in chain(plans.keys() - equal.keys(), chain.from_iterable(compiled.schedule.outputs.values())):
+        if name not in machinery.stored or not machinery.stored[name].all():
+            raise BrokenSchedule(f"{name} is not computed, or does not reach DDR")
     return machinery.tally, equal, machinery.ddr
 
 
 def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
-    """Execute a group of instructions; BrokenSchedule, with the record, if that is impossible."""
-    machine, now = machinery.machine, group[0]
-    try:
-        check_form(group, machinery.broken, (machine.columns, machine.rows))
-        moves = {"LOAD": machinery.load, "WRITE": machinery.write, "LOADW": machinery.load_pass}
-        if group[-1].type != "WRITEFM":
-            for now in group:
-                moves.get(now.type, machinery.load_records)(now)
-            return
-        *weights, load, compute, write = group
-        empty = -128 if compute.op == "maxpool" else 0
+    """Runs the instructions of a group."""
+    moves = {"LOAD": machinery.load, "WRITE": machinery.write, "LOADW": machinery.load_pass}
+    if group[-1].type != "WRITEFM":
+        for one in group:
+            moves.get(one.type, machinery.load_records)(one)
+        return
+    *weights, load, compute, write = group
+    empty = -128 if compute.op == "maxpool" else 0
 
-        def loaded(k: int) -> None:
-            machinery.load_inputs(load, *divmod(k, load.parts), empty)
+    def loaded(k: int) -> None:
+        machinery.load_inputs(load, *divmod(k, load.parts), empty)
 
-        def computed(k: int) -> None:
-            machinery.compute(compute, *divmod(k, compute.parts))
+    def computed(k: int) -> None:
+        machinery.compute(compute, *divmod(k, compute.parts))
 
-        if weights:
-            _in_parts(machinery, group, loaded, computed)
-        else:
-            work: Any = [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
-            _by_locks(machinery, work)
-    except (IndexError, ValueError, ZeroDivisionError, MemoryError, OverflowError, TypeError) as error:
-        raise machinery.broken(now, f"cannot be executed: {error}") from error
+    if weights:
+        _in_parts(machinery, group, loaded, computed)
+    else:
+        work: Any = [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
+        _by_locks(machinery, work)
 
 
 def _in_parts(machinery: Machinery, group: Sequence[Instruction], loaded: Any, computed: Any) -> None:
     """Run parts of the input channels in sequence, with their weights."""
     weights, load, _, write = group
-    for one in group:
-        if one.iterations != load.iterations:
-            raise machinery.broken(one, f"has {one.iterations:,} iterations, {load.type} has {load.iterations:,}")
     for k in range(load.iterations * load.parts):
         machinery.load_records(weights, k % load.parts)
         loaded(k)
@@ -320,27 +270,20 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
     measured = []
     for number, one in enumerate(compiled.instructions):
         amount, place = tally.amounts[number], f"instructions[{number}], {one.type} of {one.layer}"
-        seconds = amount / compiled.machine.rates[one.type] / (one.iterations * one.parts)
+        seconds = amount / compiled.schedule.machine.rates[one.type] / (one.iterations * one.parts)
         if one.type not in ("LOADWM", "COMP") and amount != one.bytes[0] * one.iterations * one.parts:
             yield f"{place}: {amount / one.iterations / one.parts:,.0f} B instead of {one.bytes[0]:,} B"
         if abs(seconds - one.seconds) > EXACT * seconds:
             yield f"{place}: {seconds * 1e6:.4f} us instead of {one.seconds * 1e6:.4f} us"
         measured.append(attrs.evolve(one, seconds=seconds))
-    together = list(groups(measured))
-    if [one.group for group in together for one in group] != [n for n, group in enumerate(together) for _ in group]:
-        yield "the numbers of groups do not go on by one"
-    again = timed(together)
-    for number, (one, other) in enumerate(zip(compiled.instructions, again, strict=True)):
-        if max(abs(one.start - other.start), abs(one.end - other.end)) > EXACT * 1e-3 * again[-1].end:
-            yield f"instructions[{number}], {one.type} of {one.layer}: not from {one.start:.9f} to {one.end:.9f} s"
     spans: dict[str, float] = defaultdict(float)
-    for group in together:
+    for group in groups(measured):
         spans[group[0].layer] += span(group, pipeline)
-    for name, layer in compiled.layers.items():
+    for name, layer in compiled.schedule.plans.items():
         for step, volume in layer.volumes.items():
             if abs(tally.volumes[name, step] - volume) > 0.5:
                 yield f"{name}: {step} of {tally.volumes[name, step]:,.0f} instead of {volume:,}"
-        if not compiled.machine.quirks and abs(spans[name] - layer.seconds) > TOLERANCE * spans[name]:
+        if abs(spans[name] - layer.seconds) > TOLERANCE * spans[name]:
             yield f"{name}: {layer.seconds * 1e6:.2f} us instead of {spans[name] * 1e6:.2f} us"
 
 
@@ -361,8 +304,7 @@ def pipeline(load: float, compute: float, write: float, count: int, buffers: int
     """End time of `count` iterations in three stages of given seconds; a stage runs one iteration at a time, in order.
 
     A load waits for a free input buffer, released at the end of an earlier iteration's computation. A computation waits
-    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`.
-    """
+    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`."""
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):
         loads.append(max(loads[-1], computes[0]) + load)

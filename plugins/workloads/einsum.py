@@ -84,14 +84,12 @@ class EinsumWorkload(Workload):
     type_name: ClassVar[str] = "einsum"
 
     einsum: str = attrs.field(validator=_notation)
-    """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum, for example `2*p + r`.
-    """
+    """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum, for example `2*p + r`."""
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
     density: Mapping[str, Any] = attrs.field(validator=_density, metadata=naming("density"))
     """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Default of the
-    output: the expected density of a sum of products of independent operands.
-    """
+    output: the expected density of a sum of products of independent operands."""
 
     def __attrs_post_init__(self) -> None:
         mistakes = [Mistake("", "dims", text) for text in self._overflows()]
@@ -132,8 +130,7 @@ class EinsumWorkload(Workload):
     def _output_model(self, registry: Any, einsum: Einsum, models: Mapping[str, DensityModel]) -> DensityModel:
         """1 - (1 - dP dQ ..) ** (products summed into one output word), as uniform; dense if the value reaches 1.
 
-        An operand constant over the sum, such as the mask of a sampled product, is a factor before the sum.
-        """
+        An operand constant over the sum, such as the mask of a sampled product, is a factor before the sum."""
         summed = {dim: size for dim, size in self.dims.items() if dim not in einsum.output.dims}
         products = math.prod(summed.values())
         mask = nonzero = 1.0

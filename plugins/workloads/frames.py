@@ -16,8 +16,7 @@ from .windows import one_of, pair
 @attrs.frozen(kw_only=True)
 class Conv3d(Conv2d):
     """A convolution over frames of images: `Z[k, d, p, q] = P[c, d + t, p + r, q + s] * Q[k, c, t, r, s]`; stride,
-    dilation and padding apply to the images.
-    """
+    dilation and padding apply to the images."""
 
     type_name: ClassVar[str] = "conv3d"
 

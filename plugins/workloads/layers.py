@@ -81,16 +81,13 @@ class Window(LayerWorkload):
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
     """Zeros around the image: a number, a number for rows and another for columns, [[top, bottom], [left, right]],
     "same" or "valid". The einsum is independent of padding: the halo belongs to P's box with P's density, but is no
-    data (charge `holes`).
-    """
+    data (charge `holes`)."""
     image: tuple[int, int] | None = attrs.field(default=None, converter=attrs.converters.optional(pair))
     """Rows and columns of the input, if windows do not reach all of the padding; set by a network. Absent: windows
-    reach all.
-    """
+    reach all."""
     view: Literal["convolution", "matrix-product"] = "convolution"
     """Whether the layer is searched as a convolution or as `Z[m, n] = P[m, k] * Q[n, k]`, with m windows of k words
-    written out: a word shared by windows is stored and moved with each window.
-    """
+    written out: a word shared by windows is stored and moved with each window."""
 
     def loops(self, registry: Any) -> Loops:
         if self.view == "convolution":
@@ -174,8 +171,7 @@ def times(count: int) -> str:
 class Conv2d(Window):
     """A convolution over images: `Z[k, p, q] = P[c, p + r, q + s] * Q[k, c, r, s]`.
 
-    A batch adds the dimension b, groups the dimension g. As a matrix product (im2col), rows of P are windows.
-    """
+    A batch adds the dimension b, groups the dimension g. As a matrix product (im2col), rows of P are windows."""
 
     type_name: ClassVar[str] = "conv2d"
 
@@ -266,8 +262,7 @@ class MatMul(LayerWorkload):
 
     h: int = attrs.field(default=1, validator=POSITIVE)
     """Independent products, such as heads, multiplied by the samples of a batch; left out of the einsum for a single
-    product.
-    """
+    product."""
     m: int = attrs.field(validator=POSITIVE)
     """Rows of the first operand and of the output."""
     k: int = attrs.field(validator=POSITIVE)
@@ -290,8 +285,7 @@ class MatMul(LayerWorkload):
 
 def _words(given: Shape, expected: Shape) -> None:
     """Raise ValueError unless both have equally many words: an image may be taken as a row, a row as rows of many
-    heads.
-    """
+    heads."""
     if math.prod(given) != math.prod(expected):
         text = " x ".join(map(str, expected))
         raise ValueError(f"expected {math.prod(expected):,} words ({text}), found {math.prod(given):,}")

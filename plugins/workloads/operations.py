@@ -95,8 +95,7 @@ class Multiply(Wordwise):
 @attrs.frozen(kw_only=True)
 class Rowwise(Operation):
     """A value for every word, dependent on all words of the row: the word is read once, waits for the row, and is
-    written.
-    """
+    written."""
 
     axes: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Number of last axes that form a row."""
@@ -124,8 +123,7 @@ class Norm(Rowwise):
 @attrs.frozen(kw_only=True)
 class Prepend(Operation):
     """Rows before the input's rows: keys of earlier words kept by a decoder, or the class token of an image. The new
-    rows live in the outermost level, and are read from there unless the output lives there, too.
-    """
+    rows live in the outermost level, and are read from there unless the output lives there, too."""
 
     type_name: ClassVar[str] = "prepend"
     moves: ClassVar[bool] = False
@@ -163,8 +161,7 @@ class Shaped(Operation):
     """Shape of the output, without the batch."""
     factor: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Output words per live word: copies, as in an image enlarged to the nearest pixel, or successive words of a
-    `transform`, as the states of a recurrent layer.
-    """
+    `transform`, as the states of a recurrent layer."""
 
     def __attrs_post_init__(self) -> None:
         if (words := math.prod(self.shape_)) % self.factor:
@@ -179,8 +176,7 @@ class Shaped(Operation):
 
 class View(Shaped):
     """Some or all words of the inputs, unchanged but in another order: split, sliced, transposed or joined. Words
-    without an input live in the outermost level.
-    """
+    without an input live in the outermost level."""
 
     type_name: ClassVar[str] = "view"
     moves: ClassVar[bool] = False
@@ -212,8 +208,7 @@ class Transform(Shaped):
 def alike(inputs: Sequence[Shape]) -> Shape:
     """The common shape of all inputs, by broadcasting: along an axis of one word, or of a row to all rows or pixels.
 
-    An image mixed with rows counts as rows, a row for every pixel.
-    """
+    An image mixed with rows counts as rows, a row for every pixel."""
     image = any(len(shape) == 3 for shape in inputs)
     shapes = [(*shape, 1, 1) if image and len(shape) == 1 else shape for shape in inputs]
     ranks = max(map(len, shapes), default=0)

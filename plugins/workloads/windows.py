@@ -39,8 +39,7 @@ def one_of(inputs: Sequence[Shape]) -> Shape:
 def windows(given: Shape, window: Pair, stride: Pair, dilation: Pair, padding: Sides) -> Pair:
     """Rows and columns of the output for an image (channels, height, width), or for frames of images.
 
-    "same" keeps the size, divided by the stride and rounded up; an incomplete last window is left out.
-    """
+    "same" keeps the size, divided by the stride and rounded up; an incomplete last window is left out."""
     if len(given) not in (3, 4):
         raise ValueError("expected an image: channels x height x width")
     found = []

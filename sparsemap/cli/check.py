@@ -66,8 +66,7 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
 
 def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
     """Mistakes, by file of the plugin below these folders, of formats and mechanisms in Python without a spec of their
-    name.
-    """
+    name."""
     found: dict[str, list[Mistake]] = {}
     for kind, name in [(of, name) for of in TRIED for name in registry.names(of)]:
         file = registry.origin(kind, name).file
@@ -168,8 +167,7 @@ class Check:
 
     def tried(self, kind: str, piece: Any) -> None:
         """Tests a piece. A format must decode random tiles from its bits, and write the expected number of bits; a
-        mechanism must filter within its limits.
-        """
+        mechanism must filter within its limits."""
         from ..testing import check_format, check_mechanism
 
         of_format = kind == "format"
@@ -217,8 +215,7 @@ class Check:
 
     def tensors(self, piece: Any, problem: Problem) -> None:
         """Checks names of tensors in levels. A name missing from all workloads checked together is a mistake; without
-        workloads, a name other than a role is a warning.
-        """
+        workloads, a name other than a role is a warning."""
         keys = [(level.index, key) for level in problem.levels for key in ("bypass", "decodes", "double_buffered")]
         found: dict[tuple[int, str], list[SpecError]] = {}
         for file, table in self.workloads:

@@ -11,6 +11,7 @@ import click
 
 from ..errors import SparseMapError, unknown
 from ..pieces import defaults
+from .answers import ANSWERS, with_json
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -45,26 +46,23 @@ _TITLES = {
     "More": "silicon paper plugins new-plugin extra",
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
-"""The verbs of SparseMap in the order of help. All other verbs of SparseMap are below `extra`; verbs of other plugins
-come last.
-"""
-RENAMED = {
-    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
-    "import-timeloop": "import",
-}  # fmt: skip
-"""Verbs of earlier releases, valid for one more release, with the verb to use instead."""
+"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+_RENAMED = "diff:compare describe:list evaluate:show import-model:import import-problem:import import-timeloop:import wbs:paper"
+RENAMED: dict[str, str] = dict(pair.split(":") for pair in _RENAMED.split())
+"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
 USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
 
 
-def moved(verb: str) -> str:
-    """Replacement for a verb of an earlier release."""
-    return RENAMED.get(verb, f"extra {verb}")
+def say_moved(typed: str) -> None:
+    """Prints the new name of a verb of an earlier release."""
+    verb = typed.removeprefix("extra ")
+    text = f"`sparsemap {typed}` is now `sparsemap {RENAMED.get(verb, f'extra {verb}')}`; the old name goes with the next release"
+    click.secho(text, err=True, fg="yellow")
 
 
 class Verbs(click.Group):
     """The verbs. The verbs of a module are imported on use of any, or for a list of all; plugins follow after the
-    built-in modules.
-    """
+    built-in modules."""
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()
@@ -115,8 +113,7 @@ class Verbs(click.Group):
             if self.get_command(ctx, args[0]) is None:
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
             if args[0] in self._built_in - USUAL:
-                text = f"`sparsemap {args[0]}` is now `sparsemap {moved(args[0])}`; the old name goes with the next release"
-                click.secho(text, err=True, fg="yellow")
+                say_moved(args[0])
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
@@ -131,9 +128,17 @@ class Verbs(click.Group):
 
             fail(error)
 
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        with_json(cmd)
+        super().add_command(cmd, name)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                if found := ctx.meta.get(ANSWERS):
+                    found.finish()
         except BaseException as error:
             from .failures import fail
 
@@ -142,7 +147,7 @@ class Verbs(click.Group):
     def _add(self, modules: Iterable[str]) -> None:
         for module in modules:
             for verb in import_module(module, __package__).VERBS:
-                self.commands.setdefault(verb.name, verb)
+                self.add_command(self.commands.get(verb.name, verb))
                 self._built_in.add(verb.name)
 
     def _add_plugin_verbs(self) -> None:
@@ -174,9 +179,6 @@ def completing(kind: str) -> Callable[..., list[str]]:
 
 reference_option = click.option("--reference", default="", metavar="NAME", help="What the others are divided by.")
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
-
-
-json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 
 
 def loaded(plugin_dirs: tuple[str, ...]) -> Registry:

@@ -42,8 +42,7 @@ class Key:
     unit: str
     doc: str
     limits: Mapping[str, Any]
-    """Limits of the value in words of JSON Schema, such as `minimum`; for the items of a list or table under `items`.
-    """
+    """Limits of the value in words of JSON Schema, such as `minimum`; for the items of a list or table under `items`."""
     as_it_stands: bool
     """Whether the class takes the value unchanged from the file, of any type."""
 

@@ -7,7 +7,6 @@ interrupted.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from typing import Any
@@ -17,6 +16,7 @@ import click
 from .. import __version__
 from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
+from .answers import answers
 from .group import INTERRUPTED, NumberRange, Verbs, completing, loaded, plugin_dirs, report_option
 
 
@@ -27,8 +27,7 @@ from .group import INTERRUPTED, NumberRange, Verbs, completing, loaded, plugin_d
 def cli(ctx: click.Context, traceback: bool) -> None:
     """Search mapping and sparse strategy of a sparse tensor accelerator together.
 
-    Start with:  sparsemap search mm3 cloud
-    """
+    Start with:  sparsemap search mm3 cloud"""
     if traceback and TRACEBACK not in os.environ:
         os.environ[TRACEBACK] = "1"  # the workers of a study get it as well
         ctx.call_on_close(lambda: os.environ.pop(TRACEBACK, None))
@@ -42,10 +41,9 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
 )  # fmt: skip
 @click.option(
-    "--searcher",
-    shell_complete=completing("searcher"),
+    "--searcher", shell_complete=completing("searcher"),
     help="Name or TOML file.  [default: what the objective asks for]",
-)
+)  # fmt: skip
 @click.option(
     "--space",
     help=f"Name or TOML file of the design space.  [default: what the hardware asks for, or {defaults.SPACE}]",
@@ -78,13 +76,12 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR, or the result of another one.")
 @report_option
-@click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
     workload: str, hardware: str | None, objective: str, searcher: str | None, space: str | None, cost_model: str | None,
     budget: int, count: str, seed: int, start: tuple[str, ...], start_count: int, start_metric: str, no_fill: bool,
     plugin_dirs: tuple[str, ...], out: str | None, execute: int, prove: float | None, overwrite: bool, report: bool,
-    as_json: bool, quiet: bool,
+    quiet: bool,
 ) -> None:  # fmt: skip
     """Search for the best design of WORKLOAD on HARDWARE.
 
@@ -114,7 +111,7 @@ def search(
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
         project_design = None if start else parts.get("design")
     if report:
-        from .study import can_report, write_report
+        from .study import can_report
 
         report = can_report(plugin_dirs)
     registry = loaded(plugin_dirs)
@@ -165,8 +162,8 @@ def search(
         cli_output.say(result.given_up, "yellow")
     if result.broken_bound:
         cli_output.say(result.broken_bound, "red")
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2))
+    if asked := answers():
+        asked.give(result.to_dict())
     elif result.best is None:
         from .show import nothing_valid
 
@@ -176,16 +173,11 @@ def search(
     else:
         cli_output.show_result(result, problem)
     if out:
-        from .study import say_place, write_command, write_more
+        from .study import finish_search, write_report
 
-        place = str(result.place(out))
-        write_command(place)
-        more = write_more(result, problem, place)
-        if not quiet:
-            cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
-        say_place(result, out)
-    if report and out:
-        write_report(out, plugin_dirs)
+        finish_search(result, problem, out, quiet)
+        if report:
+            write_report(out, plugin_dirs)
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
     if result.best is None:

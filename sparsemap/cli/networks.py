@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of, weights_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
+from .answers import answers
 from .group import INTERRUPTED, loaded
 from .progress import bar
 from .study import write_command
@@ -73,20 +73,16 @@ def _shown(value: Any) -> str:
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
 """Columns of `NetworkResult.groups` left out on narrow terminals: shares of cycles and energy, units, cycles, gaps,
-time, limits.
-"""
+time, limits."""
 
 
 WIDE_PLAN = (9, 5, 7, 1, 6, 8)
 """Columns of `FusedResult.table` left out on narrow terminals: reasons, cycles, utilisation, input levels, times,
-limits.
-"""
+limits."""
 
 
-def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
-    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other
-    options.
-    """
+def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str, **where: Any) -> None:
+    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other options."""
     import attrs
 
     from ..study.cells import NETWORK_FILES
@@ -99,8 +95,8 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         found = search_network(study, hardware, **given, **where, progress=progress)
     fused = None if isinstance(found, NetworkResult) else found
     result = found if isinstance(found, NetworkResult) else attrs.evolve(found.base, fused=found.to_dict())
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2))
+    if asked := answers():
+        asked.give(result.to_dict())
     elif not quiet:
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
@@ -122,8 +118,7 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
     """Prints the reasons for missing designs, by name of the search: each reason once; an empty reason was already
-    printed.
-    """
+    printed."""
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
@@ -160,8 +155,7 @@ def totals_text(result: NetworkResult) -> str:
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
     """Live progress of finished cells; failures are printed at once. Ctrl-C ends the program with a note; without a
-    `folder` nothing is kept.
-    """
+    `folder` nothing is kept."""
     from ..searching.result import broken
     from ..study.cells import running
 

@@ -90,8 +90,7 @@ def one_line(result: Result) -> str:
 
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
     """Rows as aligned columns. On a terminal the widest cells are wrapped; if still too wide, columns with the indices
-    `less` are left out, the first in the list first. Elsewhere a row is a line.
-    """
+    `less` are left out, the first in the list first. Elsewhere a row is a line."""
     kept, room = list(range(len(rows[0]) if rows else 0)), terminal()
     least = [min(max(map(len, column)), NARROWEST) for column in zip(*rows, strict=True)]
     for index in less:
@@ -108,8 +107,7 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
 
 def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:
     """Live display of designs evaluated, best score and share of valid designs: a function to call with a `Snapshot`;
-    None without a terminal on stderr.
-    """
+    None without a terminal on stderr."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from .progress import search_bar

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,56 +10,43 @@ import attrs
 import click
 
 from ..errors import readable, told
-from .group import json_option, loaded, plugin_dirs
+from .answers import answers
+from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
-
-
-def answer(table: Any, lines: Iterable[str]) -> None:
-    """Prints a table as JSON, or a report without a table."""
-    if table is None:
-        from .output import show
-
-        show("\n".join(lines))
-    else:
-        click.echo(json.dumps(table, indent=2))
 
 
 @click.command("list")
 @click.argument("kind", required=False)
 @click.argument("name", required=False)
 @plugin_dirs
-@json_option
-def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> None:
     """List kinds, pieces of KIND, or fields of NAME.
 
     KIND is a kind such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: prints the
-    fields with units and meanings, and the origin; for a network the layers.
-    """
+    fields with units and meanings, and the origin; for a network the layers."""
     from . import output as cli_output
     from .keys import first_sentence
+    from .stdout import answer
 
     registry = loaded(plugin_dirs)
     if kind is not None and name is not None:
-        _describe(kind, name, registry, as_json)
+        _describe(kind, name, registry)
         return
     if kind is None:
         kinds = {name: len(registry.names(name)) for name in registry.kinds()}
         table = cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())])
-        answer(kinds if as_json else None, [table])
+        answer(kinds, table)
         return
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     # mm2 before mm10
     names = sorted(registry.names(kind), key=lambda x: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", x)])
     rows = [[name, _one_line_about(registry, kind, name)] for name in names]
-    if as_json:
-        click.echo(json.dumps(dict(rows), indent=2))
-        return
-    if rows:
-        click.echo(cli_output.table(rows))
-    if types := [[name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in names]:
-        click.echo(("\n" if rows else "") + "types, which a spec gives their fields\n" + cli_output.table(types))
+    types = [[name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in names]
+    tables = [cli_output.table(rows)] if rows else []
+    tables += [f"types, which a spec gives their fields\n{cli_output.table(types)}"] if types else []
+    answer(dict(rows), lambda: click.echo("\n\n".join(tables)))
 
 
 def _singular(kind: str, registry: Registry) -> str:
@@ -81,49 +66,46 @@ def _one_line_about(registry: Registry, kind: str, name: str) -> str:
 @click.argument("kind")
 @click.argument("name")
 @plugin_dirs
-@json_option
-def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def describe(kind: str, name: str, plugin_dirs: tuple[str, ...]) -> None:
     """Describe the piece NAME of KIND."""
-    _describe(kind, name, loaded(plugin_dirs), as_json)
+    _describe(kind, name, loaded(plugin_dirs))
 
 
-def _describe(kind: str, name: str, registry: Registry, as_json: bool) -> None:
+def _describe(kind: str, name: str, registry: Registry) -> None:
     from ..pieces.registry import is_path
     from ..pieces.study_spec import Network
     from . import output as cli_output
     from .describe import described
     from .networks import described_network
+    from .stdout import answer
 
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)
-        answer(rows if as_json else None, [about])
+        answer(rows, about)
         return
     found = described(registry, kind, name)
-    answer(found.to_dict() if as_json else None, [found.text(cli_output.width())])
+    answer(found.to_dict(), found.text(cli_output.width()))
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @plugin_dirs
-@json_option
-def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
     """Check spec files of any kind.
 
     FILE may be a folder of spec files, or the folder of a plugin: formats in Python are then tested too. Files checked
     together may name each other's pieces.
 
-    All mistakes are reported at once.
-    """
+    All mistakes are reported at once."""
     from .check import check_classes, check_files
 
     packages = tuple(text for text in files if _has_types(Path(text)))  # plugins, whose types their specs need
     registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
     found: dict[str, list[Any]] = {text: [] for text in packages if Path(text, PACKAGE).is_file()}
     found |= {**check_classes(packages, registry), **dict(check_files(_files(files, packages), registry))}
-    if as_json:
-        tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
-        click.echo(json.dumps(tables, indent=2))
+    if asked := answers():
+        asked.give({file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()})
     else:
         for line in told(mistake for mistakes in found.values() for mistake in mistakes):
             click.secho(line, err=True, fg="red")
@@ -158,17 +140,17 @@ def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:
 
 @click.command()
 @plugin_dirs
-@json_option
-def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """List the plugins with their hooks."""
+def plugins(plugin_dirs: tuple[str, ...]) -> None:
+    """List the plugins and the hooks that they use."""
     from . import output as cli_output
+    from .stdout import answer
 
     found: list[dict[str, Any]] = [
         {"name": plugin.name, "version": plugin.version, "file": plugin.file, "hooks": list(plugin.hooks)}
         for plugin in loaded(plugin_dirs).plugins
     ]
     rows = [[row["name"], row["version"] or "-", ", ".join(row["hooks"]) or "specs only", row["file"]] for row in found]
-    answer(found if as_json else None, [cli_output.table([["plugin", "version", "hooks", "file"], *rows])])
+    answer(found, cli_output.table([["plugin", "version", "hooks", "file"], *rows]))
 
 
 @click.command()
@@ -177,21 +159,19 @@ def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Write KIND.json to DIR.")
 @click.option("--markdown", is_flag=True, help="Print a reference of all keys instead, for people.")
 @plugin_dirs
-@click.option("as_json", "--json", is_flag=True, help="Print JSON: the schema, with --all of all kinds by name.")
-def schema(
-    kind: str | None, every: bool, out: str | None, markdown: bool, plugin_dirs: tuple[str, ...], as_json: bool
-) -> None:
+def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugin_dirs: tuple[str, ...]) -> None:
     """Print the JSON Schema of spec files of KIND.
 
     Editors complete and check a spec with the line `#:schema PATH` on top. A schema knows the names of the loaded
-    plugins.
-    """
+    plugins."""
     from . import reference
     from . import schema as schemas
+    from .stdout import answer, wrote
 
     registry = loaded(plugin_dirs)
     if (kind is None) != every:
         raise click.UsageError("give a KIND or --all")
+    as_json = answers() is not None
     if (out is not None) + markdown + as_json > 1:
         raise click.UsageError("--markdown and --json print, --out writes; expected one of them")
     if every and not (out or markdown or as_json):
@@ -202,12 +182,12 @@ def schema(
         return
     found = {name: schemas.schema(registry, name) for name in kinds}
     if out is None:
-        click.echo(schemas.text(found if every else found[kinds[0]]), nl=False)
+        table = found if every else found[kinds[0]]
+        answer(table, lambda: click.echo(schemas.text(table), nl=False))
         return
     from ..writing import write_texts
 
-    for path in write_texts({Path(out) / f"{name}.json": schemas.text(table) for name, table in found.items()}):
-        click.echo(readable(str(path)))
+    wrote(write_texts({Path(out) / f"{name}.json": schemas.text(table) for name, table in found.items()}))
 
 
 VERBS = (list_, describe, check, plugins, schema)

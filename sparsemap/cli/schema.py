@@ -92,8 +92,7 @@ class Writer:
     def table(self, kind: str, names: Naming | None = None, whole: bool = False) -> Schema:
         """Schema for the table of a piece of any type of its kind; `whole`: the table of a file.
 
-        Inside another table no key is required, since the table may change its base (`extends`).
-        """
+        Inside another table no key is required, since the table may change its base (`extends`)."""
         type_key = names.type_key if names else "type"
         name = f"tables.{kind}{f'.{type_key}' * (type_key != 'type')}"
         return self.typed(kind, type_key, True) if whole else self.defined(name, lambda: self.typed(kind, type_key))
@@ -161,8 +160,7 @@ class Writer:
 
     def of(self, cls: Any, names: Naming | None, limits: Mapping[str, Any], inside: bool = False) -> Schema:
         """The schema of a type. `inside` a union or a list, a table of any values is the table of a piece, if `names`
-        is set.
-        """
+        is set."""
         base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
         scalar = {key: value for key, value in limits.items() if key in ("enum",) or "imum" in key}
         if base is typing.Literal or isinstance(base, enum.EnumMeta):

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SearchError, readable, unknown
+from ..errors import SearchError, unknown
 from ..files import aligned, percent
-from .group import json_option, loaded, plugin_dirs
+from .answers import answers, with_json
+from .group import loaded, plugin_dirs
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -29,16 +30,15 @@ design_argument = click.argument("design", type=click.Path())
 @click.command()
 @design_argument
 @plugin_dirs
-@click.option("as_json", "--json", is_flag=True, help="Print numbers and reasons as JSON.")
-def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def evaluate(design: str, plugin_dirs: tuple[str, ...]) -> None:
     """Evaluate the design in a TOML file."""
     from . import output as cli_output
 
     result, problem, reasons = design_result(design, loaded(plugin_dirs))
-    if as_json:
+    if asked := answers():
         keys, found = ("workload", "hardware", "objective", *NUMBERS, "scenarios"), result.to_dict()
         shown = {key: found[key] for key in keys if key in found}
-        click.echo(json.dumps({"valid": not reasons, **shown, "reasons": list(reasons)}, indent=2))
+        asked.give({"valid": not reasons, **shown, "reasons": list(reasons)})
     elif reasons:
         lacks = result.shortfalls or reasons
         cli_output.say("\n".join([f"{design}: the design is not valid", *(f"  {lack}" for lack in lacks)]))
@@ -60,8 +60,7 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
     """A valid design file as a search result, or the design in the named scenario; `SearchError` for an unknown
-    scenario or an invalid design.
-    """
+    scenario or an invalid design."""
     from ..searching.result import result_of
 
     result, problem, reasons = design_result(path, registry)
@@ -81,8 +80,7 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 def designs_in(path: str) -> dict[str, str]:
     """Paths of designs: for a design itself, under the empty name; for another folder, the designs below by step of a
-    plan, layer or cell.
-    """
+    plan, layer or cell."""
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 
@@ -128,8 +126,7 @@ def show() -> None:
     """Show costs or a report of a design, or a space.
 
     `sparsemap show DESIGN` evaluates a design, a TOML file or the folder of a search; `sparsemap show loop-nest DESIGN`
-    prints a report from the list below.
-    """
+    prints a report from the list below."""
 
 
 def report_verb(name: str, about: str) -> click.Command:
@@ -139,23 +136,23 @@ def report_verb(name: str, about: str) -> click.Command:
     @design_argument
     @click.option("--scenario", default="", metavar="NAME", help="Which scenario of a robust design, such as P=0.1.")
     @plugin_dirs
-    @json_option
-    def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...]) -> None:
         from . import output as cli_output
 
         registry = loaded(plugin_dirs)
         piece: Any = registry.get("exporter", name)
-        if not piece.file_name and not as_json:
+        if not piece.file_name and not answers():
             raise SearchError(f"'{name}' writes files: sparsemap export {design} --to {name} -o DIR")
         found = {label: valid_design(path, registry, scenario) for label, path in designs_in(design).items()}
-        if as_json:
+        if asked := answers():
             tables = {label: piece.data(*each) for label, each in found.items()}
-            click.echo(json.dumps(tables.get("", tables), indent=2))
+            asked.give(tables.get("", tables))
             return
         for label, each in found.items():
             heading = f"# {label}\n\n" if label else ""
             cli_output.show(heading + piece.text(*each, cli_output.width()))
 
+    with_json(verb)
     return verb
 
 
@@ -165,19 +162,16 @@ def report_verb(name: str, about: str) -> click.Command:
 @click.option("--space", help="Name or TOML file of the design space.  [default: as in a search]")
 @click.option("--genes", is_flag=True, help="List every gene with its range.")
 @plugin_dirs
-@json_option
-def space(
-    workload: str, hardware: str, space: str | None, genes: bool, plugin_dirs: tuple[str, ...], as_json: bool
-) -> None:
-    """Show the genes of a search: mapping levels, segments, ranges."""
+def space(workload: str, hardware: str, space: str | None, genes: bool, plugin_dirs: tuple[str, ...]) -> None:
+    """Show the genes that a search sets: mapping levels, segments, ranges."""
     from ..problem.load import load_problem
     from . import output as cli_output
     from .space import space_lines, space_table
 
     problem = load_problem(workload, hardware, space, registry=loaded(plugin_dirs))
     found = problem.space
-    if as_json:
-        click.echo(json.dumps(space_table(problem), indent=2))
+    if asked := answers():
+        asked.give(space_table(problem))
         return
     click.echo("\n".join(space_lines(problem, cli_output.width())))
     if genes:
@@ -193,14 +187,14 @@ def space(
 def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Write a DESIGN as files for another program.
 
-    DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files.
-    """
+    DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files."""
+    from .stdout import wrote
+
     registry = loaded(plugin_dirs)
     piece: Any = registry.resolve("exporter", exporter)
     result, problem = valid_design(design, registry)
     Path(out).mkdir(parents=True, exist_ok=True)
-    for path in piece.write(result, problem, Path(out)):
-        click.echo(readable(str(path)))
+    wrote(piece.write(result, problem, Path(out)))
 
 
 # ------------------------------------------------------------------------------------------------- words for results
@@ -222,4 +216,5 @@ def nothing_valid(result: Result, problem: Problem) -> str:
     return "\n".join(lines)
 
 
+with_json(space)
 VERBS = (evaluate, show, export)

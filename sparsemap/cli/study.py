@@ -4,7 +4,6 @@ for other verbs with runs or the page about results.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -19,6 +18,7 @@ import click
 from ..errors import SearchError, SparseMapError, readable, unknown
 from ..files import system_error_text
 from ..pieces import defaults
+from .answers import answers
 from .group import loaded, plugin_dirs, reference_option, report_option
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Common options of the verbs; unused options are passed on to `networks.outcomes_of`."""
     for option in (
         click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
-        click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
         plugin_dirs,
         click.option("--overwrite", is_flag=True, help="Discard the results of other searches in DIR."),
         click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results."),
@@ -87,7 +86,7 @@ OF_NETWORKS = (
 )  # fmt: skip
 @report_option
 @_study_options
-def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
+def run(quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     """Run a STUDY, or search the layers of a network.
 
     A study is a TOML file or a name; a network needs --hardware. A cell is a workload or a network on a hardware with a
@@ -117,7 +116,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         report = report and can_report(given["plugin_dirs"])
         failed: SystemExit | None = None
         try:
-            run_network(hardware, of_network, as_json, quiet, **given)
+            run_network(hardware, of_network, quiet, **given)
         except SystemExit as error:
             failed = error  # some layers have no design
         if report:
@@ -131,8 +130,8 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     report = report and can_report(given["plugin_dirs"])
     outcomes, folder = outcomes_of(quiet=quiet, **given)
     rows = [outcome.row for outcome in outcomes]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
+    if found := answers():
+        found.give(rows)
     elif not quiet:
         head, *shown = shown_rows(rows)
         head = [SHORT.get(name, name) for name in head]
@@ -160,8 +159,8 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     "first of these that varies]  Then what the means are of, such as workload.  [default: hardware]",
 )  # fmt: skip
 def compare(
-    study: str, other: str | None, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str,
-    by: str, **given: Any,
+    study: str, other: str | None, plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, reference: str, by: str,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Compare two results, or the variants of a study.
 
@@ -178,7 +177,7 @@ def compare(
     from .networks import outcomes_of, study_of, tell
 
     if other is not None:
-        _compare_two(study, other, plugin_dirs, as_json)
+        _compare_two(study, other, plugin_dirs)
         return
     if os.path.isdir(study) and not loaded(plugin_dirs).has("study", study):
         text = f"Missing argument 'B': two results are compared, such as two folders in {study}"
@@ -195,8 +194,8 @@ def compare(
     found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)
     failed = any(outcome.state == "failed" for outcome in outcomes)
     found.write(cells.folder_of(piece, out or ""), failed, by)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
+    if asked := answers():
+        asked.give(found.to_dict())
     elif not quiet:
         for line in (found.about, found.verdict):
             click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
@@ -211,17 +210,29 @@ def compare(
         raise SystemExit(1)
 
 
-def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """Compares two results, by the verb `defaults.DIFFERENCES` of a plugin."""
+def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...]) -> None:
+    """Two results, by the verb `defaults.DIFFERENCES` of a plugin."""
     ctx = click.get_current_context()
     used = [x for x in ctx.params if ctx.get_parameter_source(x) is not click.core.ParameterSource.DEFAULT]
-    if idle := [x for x in used if x not in ("study", "other", "plugin_dirs", "as_json")]:
+    if idle := [x for x in used if x not in ("study", "other", "plugin_dirs")]:
         raise click.UsageError(f"--{idle[0].replace('_', '-')} is for a study, not for two results")
     root = ctx.find_root().command
     verb = root.get_command(ctx, defaults.DIFFERENCES) if isinstance(root, click.Group) else None
     if verb is None:
         raise click.UsageError("two results are compared by a plugin that is not loaded")
-    ctx.invoke(verb, first=first, second=second, plugin_dirs=plugin_dirs, as_json=as_json)
+    ctx.invoke(verb, first=first, second=second, plugin_dirs=plugin_dirs)
+
+
+def finish_search(result: Result, problem: Problem, out: str, quiet: bool) -> None:
+    """Writes what goes beside a result, and says which files are where."""
+    from . import output as cli_output
+
+    place = str(result.place(out))
+    write_command(place)
+    more = write_more(result, problem, place)
+    if not quiet:
+        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
+    say_place(result, out)
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
@@ -243,8 +254,7 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 def write_command(folder: str | Path) -> None:
     """Writes the command into the folder of its results, if any, for the page about the results; paths of files are
-    relative to the working directory.
-    """
+    relative to the working directory."""
     from ..writing import write_text
 
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
@@ -264,8 +274,7 @@ def say_place(result: Result, out: str | None) -> None:
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
     """Whether `--report` is possible, checked before the search by calling the verb without results; reports anything
-    missing.
-    """
+    missing."""
     return _page((), plugin_dirs, "no report will be written")
 
 

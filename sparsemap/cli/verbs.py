@@ -10,6 +10,7 @@ import click
 
 from ..errors import SearchError, listed
 from ..pieces import defaults
+from .group import RENAMED, say_moved
 from .help_texts import names_with_texts
 
 
@@ -23,6 +24,9 @@ class Extra(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         root: Any = ctx.find_root().command
         found: click.Command | None = root.get_command(ctx, cmd_name)
+        if found and cmd_name in RENAMED:
+            say_moved(f"extra {cmd_name}")
+            return found
         return found if cmd_name in self.list_commands(ctx) else None
 
 
@@ -46,8 +50,7 @@ class Importer(click.Command):
 def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Read an ONNX model or a Timeloop project.
 
-    The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind.
-    """
+    The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind."""
     root: Any = ctx.find_root().command
     known = [verb for verb in root.every(ctx) if isinstance(verb, Importer)]
     named = [word for word in words if not word.startswith("-")]
@@ -71,11 +74,11 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     """Write a workload and a hardware to start from.
 
     FOLDER gets workload.toml and hardware.toml. Both are copies of pieces from `sparsemap list workload` and `sparsemap
-    list hardware`, with their comments.
-    """
+    list hardware`, with their comments."""
     from ..pieces.registry import is_path
     from ..writing import write_texts
     from .group import loaded
+    from .stdout import answer
 
     registry, texts = loaded(()), dict[Path, str]()
     for kind, name in (("workload", workload), ("hardware", hardware)):
@@ -90,8 +93,8 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     if there := [str(path) for path in texts if path.exists()]:
         raise SearchError(f"{listed(there)} exist; name another folder: sparsemap init FOLDER")
     first, second = (str(path) for path in write_texts(texts))
-    click.echo(f"wrote {first} and {second}; edit them, then:\n")
-    click.echo(f"sparsemap check {first} {second}\nsparsemap search {first} {second}")
+    then = f"sparsemap check {first} {second}\nsparsemap search {first} {second}"
+    answer({"files": [first, second]}, lambda: click.echo(f"wrote {first} and {second}; edit them, then:\n\n{then}"))
 
 
 VERBS = (extra, import_, init)

@@ -27,8 +27,7 @@ SAME = 2
 EVEN = 3
 COUNT = 4
 """Marks of the end of a fiber: an entry of the list, one count for all fibers, a count unless groups are equally full,
-a count, or (5) a count in the rank above; 0: no mark.
-"""
+a count, or (5) a count in the rank above; 0: no mark."""
 
 GROUPED = 0
 UPPER = 1
@@ -48,8 +47,7 @@ CODE = PROGRAMS + 4 * PROGRAM_STEPS
 """Numbers of a code. With groups: a flag, the kind of their list, its end, and whether every fiber has a non-empty
 group. The same for the list of positions in a fiber or group. Then: whether ends are known from outside; flags of the
 format; whether the entry width is chosen for the shortest runs; whether two programs, stored behind, count metadata and
-payload.
-"""
+payload."""
 
 UPPER_WIDTH = 0
 UPPER_BITS = 1
@@ -64,8 +62,7 @@ TOLD = WIDTHS + 6
 """Numbers for a code from a fiber of some length. For the list of groups: bits of an entry (-1: width for the shortest
 runs), bits of the count, bits to name a group. Then: number of groups; positions of a group, bits to name a position;
 bits of the count; bits to name a place in the tile below; bits of an entry, for shortest runs with 1, 2, 4, 8, 16 or 32
-bits. For a counted format `WIDTHS` and `COUNT_BITS` are the bits of a unit of metadata and payload.
-"""
+bits. For a counted format `WIDTHS` and `COUNT_BITS` are the bits of a unit of metadata and payload."""
 
 FIBERS_AT = 0
 OCCUPIED_AT = 1
@@ -82,8 +79,7 @@ STACK = 11
 ROWS = STACK + PROGRAM_STEPS
 """Rows of points: stored fibers, non-empty positions per fiber, non-empty groups per fiber, the probability of the
 point; bits or units of metadata, of payload, and offsets; whether groups are equally full; entries, lists and groups
-stored; and the stack of a program.
-"""
+stored; and the stack of a program."""
 
 
 def header(end: Real, fibers: Real, width: Real, count_bits: Real, even: Real) -> Real:
@@ -212,8 +208,7 @@ def code_readable(codes: Reals2, c: Whole, told: Reals2, row: Whole, width: Real
 
 def code_bits_of_each(codes: Reals2, told: Reals2, fibers: Reals2, x: Reals2, out: Reals2) -> None:
     """Bits and readability, (2, N), of N fibers of all lengths by the code in row 0. `fibers` (7, N) holds `fibers`,
-    `occupied`, `groups`, `slots`, `length`, `longest` and `usual` of `Fiber`; `told` (N, TOLD), x (ROWS, 1).
-    """
+    `occupied`, `groups`, `slots`, `length`, `longest` and `usual` of `Fiber`; `told` (N, TOLD), x (ROWS, 1)."""
     for i in range(fibers.shape[1]):
         x[FIBERS_AT, 0] = fibers[0, i]
         x[OCCUPIED_AT, 0] = fibers[1, i]

@@ -14,8 +14,7 @@ FEW = 64.0
 
 def drawn(length: Real, filled: Real, most: Real, ended: Real, positions: Real) -> Real:
     """`tokens` for a tile with a fixed number of non-empty positions: m given positions are empty with the probability
-    of drawing without replacement.
-    """
+    of drawing without replacement."""
     hold = filled * positions
     found = length * filled
     empty = 1.0
@@ -40,8 +39,7 @@ def tokens(length: Real, filled: Real, most: Real, ended: Real, positions: Real)
 
     A token below `most` is a run of empty positions before a non-empty position; `most` is a run of empty positions
     alone. `ended`: the end of the fiber is known from outside, so empty positions at the end take no token. `positions`
-    of the tile.
-    """
+    of the tile."""
     if most == 1.0 and ended == 0.0:
         return length  # a token of one bit tells one position
     if positions <= FEW and filled > 0.0 and (most > 1.0 or ended != 0.0):

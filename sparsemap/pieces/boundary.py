@@ -66,8 +66,7 @@ def locked(given: T) -> T:
     """Read-only views of arrays, or of an attrs object with arrays, without copies; read-only input stays as is.
     Derived costs can still be computed.
 
-    Writing to an input would change numbers used by others.
-    """
+    Writing to an input would change numbers used by others."""
     value: Any = given
     if isinstance(value, np.ndarray):
         if value.flags.writeable:
@@ -108,8 +107,7 @@ def numbers(
 
 def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -> of.Units:
     """Units of fibers in a format: finite numbers from 0 on, single or one per fiber; with `outer`, the units of the
-    code. Errors name `units` for formats with the inherited `encoded`.
-    """
+    code. Errors name `units` for formats with the inherited `encoded`."""
     from .contracts import Format
 
     coded = outer is not None and type(piece).encoded is not Format.encoded
@@ -155,8 +153,7 @@ def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: o
 
 def charged(piece: of.Charge, method: str, counts: ChipCounts, chip: Chip) -> of.Array:
     """(B,) amount of a charge, with `method` "pj" or "cycles": finite numbers from 0 on. A plain Python number serves
-    all designs; a NumPy scalar is refused as a sum over too many axes.
-    """
+    all designs; a NumPy scalar is refused as a sum over too many axes."""
     with guarded(piece, method):
         value = getattr(piece, method)(counts, chip)
     shape, alone = counts.cycles.shape, type(value) in (int, float)

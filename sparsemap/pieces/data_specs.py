@@ -59,8 +59,7 @@ class SparseUnits:
 @attrs.frozen(kw_only=True)
 class Converter:
     """A unit to rewrite a tensor between two layers, from the format of the first to the format of the second, in a
-    pass of its own; also encodes outputs on the way out.
-    """
+    pass of its own; also encodes outputs on the way out."""
 
     words_per_cycle: float = attrs.field(validator=attrs.validators.gt(0))
     """Words of the tensor converted per cycle, zeros included."""
@@ -108,15 +107,13 @@ class Hardware(Piece):
     """Name of a space spec, or its table, as the default design space; absent: the usual space."""
     units: SparseUnits | None = None
     """The sparse units of the chip, as candidates of designs; absent: any unit a design uses, without area. The usual
-    space gains missing units as candidates, other spaces keep their candidates.
-    """
+    space gains missing units as candidates, other spaces keep their candidates."""
     converter: Converter | None = None
     """Converter of tensor formats between layers; absent: tensors are read in the format they were written in."""
     choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=_check_choices)
     """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also
     hold `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of a value; the
-    hardware itself then has the first value. `levels.GLB.present = { choices = [true, false] }` leaves a level out.
-    """
+    hardware itself then has the first value. `levels.GLB.present = { choices = [true, false] }` leaves a level out."""
     constraints: tuple[str, ...] = ()
     """Conditions on the chips of a space, over costs and sizes: `area_mm2 <= 20`, `GLB.capacity >= 4 * PEB.capacity`."""
 
@@ -148,8 +145,7 @@ class SpaceSpec(Piece):
     """Default cost model, fit for the segments' columns; empty: the usual cost model."""
     stored: Mapping[str, Table] = attrs.field(factory=dict, metadata=naming("density"))
     """Data kept by the hardware beyond the nonzeros, by role of a tensor: a density model without the keys `of` (the
-    workload's density) and `rank` (the summed rank).
-    """
+    workload's density) and `rank` (the summed rank)."""
     view: str = ""
     """View of workloads with several views (their key `view`); empty: unchanged."""
     more: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)

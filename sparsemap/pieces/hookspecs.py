@@ -145,8 +145,7 @@ def search_finished(result: Result, problem: Problem) -> None:
 @hookspec
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:  # type: ignore[empty-body]
     """Called when `search --out` has written a result into a folder; returns the files written by the plugin, such as a
-    figure.
-    """
+    figure."""
 
 
 @hookspec(firstresult=True)

@@ -54,8 +54,7 @@ def load(
 
     `env` may hold SPARSEMAP_PLUGIN_DIRS (folders, separated as in PATH) and SPARSEMAP_DISABLE (plugin names, separated
     by commas). `builtin=False` leaves out everything not named here, for tests. Raises PluginError or SpecError with
-    all mistakes.
-    """
+    all mistakes."""
     plugin_dirs, specs = list(plugin_dirs), list(specs)
     loader = Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
     if builtin:
@@ -248,8 +247,7 @@ class Loader:
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin, named: bool) -> None:
         """Adds a spec file. SparseMap's own specs are added by kind and name alone; other files are read at once to
-        report mistakes.
-        """
+        report mistakes."""
         head = toml_io.head(path) if origin.plugin in self.builtin else None
         if head is not None and head[0] in registry.kinds():
             registry.add_spec_name(*head, Spec(origin, lambda: registry.headed(toml_io.read(path), origin.file)))
@@ -283,8 +281,7 @@ class Loader:
 
     def called(self, package: Package, hook: str, function: Any, words: str) -> Any:
         """Calls a register hook. Notes a mistake for an exception, or for a result other than a list (or a table, where
-        allowed).
-        """
+        allowed)."""
         try:
             items = function()
         except FAILURES as error:

@@ -83,8 +83,7 @@ class Registry:
 
     >>> registry = Registry()
     >>> registry.add_type(Bitmask, Origin("my-formats", "bitmask.py"))
-    >>> registry.get("format", "bitmask").metadata_bits(fiber)
-    """
+    >>> registry.get("format", "bitmask").metadata_bits(fiber)"""
 
     def __init__(self) -> None:
         self.arguments = ""
@@ -127,8 +126,7 @@ class Registry:
     def add_type(self, cls: type[Piece], origin: Origin) -> None:
         """Adds a class under its `kind` and `type_name`.
 
-        Raises SpecError if the name is taken, unless one of the two classes sets `override = True` and so wins.
-        """
+        Raises SpecError if the name is taken, unless one of the two classes sets `override = True` and so wins."""
         if not cls.kind or not cls.type_name:
             raise SpecError.at(origin.file, cls.__name__, "a class of pieces needs a kind and a type_name")
         self.add_kind(cls.kind, cls.default_type)
@@ -149,8 +147,7 @@ class Registry:
         """Adds a spec under its `kind` and `name`.
 
         Raises SpecError if the name is taken, unless one of the two specs sets `override = true` and so wins. A spec
-        may share the name of its type to change the type's defaults.
-        """
+        may share the name of its type to change the type's defaults."""
         self.headed(mapping, origin.file)
         self.add_spec_name(mapping["kind"], mapping["name"], Spec(origin, lambda: mapping))
 
@@ -217,8 +214,7 @@ class Registry:
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Names of all pieces of a kind, sorted: the specs, and the classes without required keys. Imports the classes
-        without a spec of their name.
-        """
+        without a spec of their name."""
         return tuple(name for name in sorted({*self.type_names(kind), *self._specs[kind]}) if self.has(kind, name))
 
     def has(self, kind: str, name: str) -> bool:
@@ -263,8 +259,7 @@ class Registry:
         default type. `file` and `path` locate the value for messages; paths in a table are relative to the table's own
         file (`SpecTable`). A table without `name` takes the name of its type or, with changes to a spec, the spec's
         name with `-changed`. An unknown text may be `type:text`, or `text` for the default type, if the class has a
-        text form (`Piece.from_text`).
-        """
+        text form (`Piece.from_text`)."""
         with placed(path, file):
             return self._piece(kind, value, value.file if isinstance(value, SpecTable) else "")
 
@@ -339,8 +334,7 @@ class Registry:
 
     def _table(self, kind: str, name: str, file: str = "", seen: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
         """The table of a piece without its name, merged with all its bases. `name` is a name, or a path relative to
-        `file`; `seen` lists the extending pieces and their files.
-        """
+        `file`; `seen` lists the extending pieces and their files."""
         types, specs = self._types[kind], self._specs[kind]
         if name in types and (name not in specs or name in [one for one, _ in seen[-1:]]):
             return {"type": name}  # a spec may extend the type of its own name

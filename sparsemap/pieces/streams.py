@@ -37,8 +37,7 @@ class TileLayout:
 
 def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every_fiber: bool = False) -> TileLayout:
     """Stored parts of tiles. `padding`: pad fibers, to the fullest fiber of all tiles; `every_fiber`: write all fibers
-    below stored positions, empty fibers too, as a decoder needs.
-    """
+    below stored positions, empty fibers too, as a decoder needs."""
     exists: Array = np.ones(len(tiles), dtype=bool)
     first = next((form for form in formats if form.compressed), None)
     every = every_fiber or (first is not None and first.padded and padding)  # which stores empty fibers, too
@@ -76,8 +75,7 @@ def blocks(positions: Array, block: int) -> Array:
 
 def outer_of(above: Format | None, offsets: bool = False) -> Outer:
     """Facts about a rank's fibers known from the rank above; `offsets`: the rank above has offsets besides those of its
-    format.
-    """
+    format."""
     if above is None:
         return UNTOLD
     filled = above.compressed and above.block == 1 and not above.padded
@@ -100,8 +98,7 @@ class Coding:
         offsets: Sequence[bool] = (), exact: bool = False, even: Sequence[int] = (),
     ) -> Coding:  # fmt: skip
         """Coding from formats and fiber lengths. `outer`: facts from ranks outside; `usual`: fill per rank in the whole
-        tensor; `offsets`: ranks with additional offsets; `exact`: widths are not rounded; `even`: as in `RankShape`.
-        """
+        tensor; `offsets`: ranks with additional offsets; `exact`: widths are not rounded; `even`: as in `RankShape`."""
         inner = len(formats) - 1
         more = [(form.offsets or bool(offsets and offsets[rank])) and rank < inner for rank, form in enumerate(formats)]
         shapes = []
@@ -166,8 +163,7 @@ def encode(tiles: Array, coding: Coding, layout: TileLayout | None = None) -> Ti
 
 def _offsets(rows: Array, below: Array, width: int) -> Code:
     """Offsets of stored positions: the begin of the part below each position (m,), relative to the begin of its fiber,
-    and the end of the last part.
-    """
+    and the end of the last part."""
     count = len(rows)
     fiber = np.nonzero(rows)[0]
     running = np.cumsum(below)
@@ -184,8 +180,7 @@ def decode(stream: TileStream, coding: Coding, layout: TileLayout | None = None)
     data.
 
     PluginError with the name of the format if bits are left over, or if the tiles differ from a given `layout`;
-    ValueError if the bits do not match the stored data.
-    """
+    ValueError if the bits do not match the stored data."""
     lengths = coding.lengths
     fibers = np.flatnonzero(stream.roots)
     owner, ends = fibers, stream.ends if coding.shapes and coding.shapes[0].outer.ends else None

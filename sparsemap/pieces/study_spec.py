@@ -16,8 +16,7 @@ SOME: Any = attrs.validators.min_len(1)
 
 WARM_STARTS = ("edit", "log", "previous", "off")
 """Starting designs for the search of a layer: from the most similar layers by a metric, from the previous layer, or
-none.
-"""
+none."""
 
 
 def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ...]) -> None:
@@ -49,8 +48,7 @@ class Study(Piece):
         factory=dict, metadata=naming("space", paths=True)
     )
     """A list: every cell runs in each of these spaces. A table: the space per searcher, such as a fixed mapping for a
-    baseline.
-    """
+    baseline."""
     formats: tuple[tuple[str, ...], ...] = ()
     """Lists of formats: every cell runs with each list added to the formats of its space; `[]` adds none."""
     mechanisms: tuple[tuple[str, ...], ...] = ()
@@ -81,8 +79,7 @@ class Study(Piece):
 class Network(Piece):
     """The layers of a neural network in order: workloads to search, and operations between them.
 
-    `sparsemap.problem.network` turns the layers into nodes with shapes.
-    """
+    `sparsemap.problem.network` turns the layers into nodes with shapes."""
 
     kind: ClassVar[str] = "network"
     type_name: ClassVar[str] = "network"
@@ -91,21 +88,18 @@ class Network(Piece):
     layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """One table per layer: `type` names a type of workload or operation, with the other keys as fields, or `workload`
     names a workload. Further keys: `name`, `repeat` (number of copies in a row), `inputs` (by default the layer before;
-    "input" is the network's) and `tied` (an earlier layer with the same weights).
-    """
+    "input" is the network's) and `tied` (an earlier layer with the same weights)."""
     lacks: tuple[str, ...] = ()
     """Parts missing from all layers and totals, such as operators of an imported model."""
     input: tuple[int, ...] = ()
     """Shape of the input without the batch, (channels, height, width) or (rows, columns). With an input the layers form
-    a graph of matching shapes; without, a list of unconnected layers.
-    """
+    a graph of matching shapes; without, a list of unconnected layers."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Samples at a time, for all layers without a batch of their own."""
     defaults: Mapping[str, Table] = attrs.field(factory=dict)
     """Default keys by type of layer, such as densities."""
     outputs: tuple[str, ...] = ()
     """Layers with outputs that the network returns, although other layers read them; a layer without readers is always
-    an output.
-    """
+    an output."""
     rectified: tuple[str, ...] | None = None
     """Layers with rectified outputs: negative words become zero before any layer reads them; absent: unknown."""

@@ -36,8 +36,7 @@ class Chip:
     """A chip, or B chips.
 
     An array per storage level is (S,), outermost level first; with a chip per design it is (S, B). A scalar figure is
-    (), or (B,). All figures are per instance; inf: unlimited.
-    """
+    (), or (B,). All figures are per instance; inf: unlimited."""
 
     names: tuple[str, ...]
     """Names of the S storage levels."""
@@ -69,8 +68,7 @@ class Chip:
     """() float64 pJ by action: compute, gated, skipped."""
     add_pj: Mapping[str, Array]
     """pJ per addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
-    `metadata_width` bits.
-    """
+    `metadata_width` bits."""
     leakage_mw: Array
     asleep: Array
     """(S,) leakage share of an unused instance; 1 where instances cannot be switched off."""
@@ -122,8 +120,7 @@ def chip_of(
 ) -> Chip:
     """The chip of a hardware. `SpecError` with every figure missing from the technology or out of range.
 
-    A level's own energies and leakage take precedence over the technology's.
-    """
+    A level's own energies and leakage take precedence over the technology's."""
     mistakes: list[Mistake] = []
 
     def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
@@ -186,8 +183,7 @@ def _is_number(value: Any) -> bool:
 
 def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
     """Area of the converter and the sparse units of a hardware, each unit in 16-bit MACs. A mechanism has a unit per
-    child of each instance, or per compute unit; a format has a decoder per instance of every level on chip.
-    """
+    child of each instance, or per compute unit; a format has a decoder per instance of every level on chip."""
     converter = hardware.converter.area_mm2 if hardware.converter else 0.0
     if hardware.units is None:
         return converter

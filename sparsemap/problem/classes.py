@@ -14,8 +14,7 @@ from .problem import Problem
 from .space import Space
 
 CHECKED, SOUND = 256, 32
-"""Limits of a closer look at the classes of least scores: `CHECKED` classes, or `SOUND` classes with possible designs.
-"""
+"""Limits of a closer look at the classes of least scores: `CHECKED` classes, or `SOUND` classes with possible designs."""
 TRIES = 4
 """Guesses per design drawn from a class: repair may move a guess out of the class."""
 PROMISING = 0.5
@@ -50,8 +49,7 @@ class ScoredClasses:
 
     def moved(self, space: Space, genomes: Genomes, classes: Array, rng: np.random.Generator) -> Genomes:
         """Genomes (n, G) moved into these classes (n,), half of them to promising designs; unchanged if the space
-        cannot express the move. Results may be invalid, see `Space.repaired`.
-        """
+        cannot express the move. Results may be invalid, see `Space.repaired`."""
         return self._moved(space, genomes, classes, rng, rng.random(len(classes)) < PROMISING)
 
     def _moved(

@@ -33,8 +33,7 @@ DERIVED: dict[str, Derived] = {
     "area_mm2": Derived("mm2", lambda costs, chip: costs["cycles"] * 0.0 + chip.total_area_mm2),
 }
 """Derived costs by name. All but `edp` need the chip: power is the mean over the time of the workload, area covers all
-instances.
-"""
+instances."""
 FALLING = ("power_w",)
 """Derived costs not monotone in energy and cycles."""
 ALIASES = {"energy": "energy_pj", "delay": "cycles", "power": "power_w", "area": "area_mm2"}
@@ -46,8 +45,7 @@ class Costs(Mapping[str, Any]):
     """Costs of B designs, (B,) float64 each, infinity for invalid designs; or of a single design, a float each.
 
     `own` holds the costs of the cost model, `energy_pj` and `cycles` among them. Costs in `DERIVED` are derived unless
-    the model gives them.
-    """
+    the model gives them."""
 
     __slots__ = ("chip", "own")
 

@@ -182,8 +182,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
 
 def as_read(design: Design) -> Design:
     """The design in the form of `structure(dump(design))`: loops with bound one come last, in the order of the
-    workload. Starting designs made from either are then the same.
-    """
+    workload. Starting designs made from either are then the same."""
     columns = dict(design.batch.columns)
     if "bounds" in columns and "order" in columns:
         order = columns["order"].astype(np.intp)

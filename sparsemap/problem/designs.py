@@ -180,8 +180,7 @@ class Design:
     def ranks(self, tensor: int) -> tuple[Rank, ...]:
         """The ranks of a tensor, outer to inner. Slots align with the innermost ranks; ranks further out are `beyond`.
 
-        A tile decoded as a whole is a single rank.
-        """
+        A tile decoded as a whole is a single rank."""
         shape = self.problem.tensors[tensor]
         loops = [loop for loop in self.loops if loop.dim in shape.dims]
         tile = tuple(loop for loop in loops if loop.storage >= self.decoded(tensor))
@@ -207,8 +206,7 @@ class Design:
     @cached_property
     def chosen(self) -> dict[str, dict[str, list[str]]]:
         """Places of the design's formats and mechanisms by kind and name: `P at GLB` for a format, by the memory of the
-        rank's loop, and the place of a mechanism.
-        """
+        rank's loop, and the place of a mechanism."""
         problem, columns = self.problem, self.batch.columns.keys()
         found: list[tuple[str, str, str]] = []
         if {"formats", "bounds"} <= columns:

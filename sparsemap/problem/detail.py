@@ -10,15 +10,13 @@ import numpy as np
 from ..pieces.contracts.base import Array
 
 ShortfallRow = tuple[str, float, float, str]
-"""A missing resource: the reason, the amount needed, the amount present, and a text with both amounts in their units.
-"""
+"""A missing resource: the reason, the amount needed, the amount present, and a text with both amounts in their units."""
 
 
 @attrs.frozen(eq=False)
 class TileRanks:
     """Metadata of a tensor at a level: n ranks of tiles with their accesses, the ranks of all designs concatenated.
-    Pairs are units of metadata and of payload, (n,) each, per instance.
-    """
+    Pairs are units of metadata and of payload, (n,) each, per instance."""
 
     batch: int
     design: Array

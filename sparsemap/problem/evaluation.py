@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 class Detail:
     """Results for B designs by level and tensor. A model gives the fields it knows; None: not known.
 
-    T tensors, S storage levels, the outermost first; words and accesses per instance, pJ of all instances.
-    """
+    T tensors, S storage levels, the outermost first; words and accesses per instance, pJ of all instances."""
 
     needed: Sequence[Sequence[ShortfallRow]] | None = None
     """Missing resources per design."""
@@ -70,8 +69,7 @@ class Evaluation:
 
     costs: Costs = attrs.field(converter=costs_of)
     """Costs by name (B,) float64, infinity for invalid designs. A cost model gives a mapping with `energy_pj`, `cycles`
-    and any others named by its `costs`; on a chip, the costs in `costs.DERIVED` follow, such as `seconds`.
-    """
+    and any others named by its `costs`; on a chip, the costs in `costs.DERIVED` follow, such as `seconds`."""
     reasons: Array
     """(B,) uint64, bit set over `reason_names`; 0: valid."""
     reason_names: tuple[str, ...]
@@ -79,8 +77,7 @@ class Evaluation:
     """Details, on request."""
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
     """Evaluations of the same designs by scenario of the problem (`Problem.scenarios`). Costs are infinite for designs
-    invalid in the scenario, and for designs not evaluated because they were invalid before.
-    """
+    invalid in the scenario, and for designs not evaluated because they were invalid before."""
     objective: Objective | None = None
     """Objective of the problem."""
     problem: str = ""
@@ -116,8 +113,7 @@ class Evaluation:
 
     def score(self, objective: Objective | str | None = None) -> Array:
         """(B,) float64, lower is better, infinity for invalid designs: by the problem's objective, another
-        single-valued objective, or an expression of costs, such as "energy_pj * seconds".
-        """
+        single-valued objective, or an expression of costs, such as "energy_pj * seconds"."""
         from .arguments import scores_by
 
         scores = scores_by(self, objective or self.objective)

@@ -44,8 +44,7 @@ def proposing() -> Iterator[None]:
 class Evaluator:
     """Decode, cost model and objective for a problem, in blocks; results do not depend on the block size.
 
-    Exceptions and broken contracts of plugins become a `PluginError`.
-    """
+    Exceptions and broken contracts of plugins become a `PluginError`."""
 
     problem: Problem
     block: int = BLOCK
@@ -70,8 +69,7 @@ class Evaluator:
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
         """Evaluates decoded designs in a single block, also in every scenario of the problem. `EvaluationError` if
-        called by a searcher, outside its budget.
-        """
+        called by a searcher, outside its budget."""
         if _PROPOSING.get():
             text = "a searcher evaluates designs by yielding their genomes, which count against its budget"
             raise EvaluationError(text)
@@ -107,8 +105,7 @@ def checksum(genomes: Genomes) -> int:
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
     """Checked evaluation of designs by the problem's cost model, without scenarios. Designs with a bypass column are
-    evaluated layout by layout, with a `detail` only for a single layout.
-    """
+    evaluated layout by layout, with a `detail` only for a single layout."""
     if designs.own_hardware and len(designs):
         from .layouts import evaluated_by_layout
 

@@ -27,8 +27,7 @@ def fixed_table(hardware: Hardware) -> dict[str, Any]:
 
 def with_value(table: dict[str, Any], path: str, value: Any, file: str = "") -> dict[str, Any]:
     """The table with the value at a path set; an entry of a list goes by its `name`. A path into a missing level
-    changes nothing. `SpecError` for a path without a target.
-    """
+    changes nothing. `SpecError` for a path without a target."""
     table = copy.deepcopy(table)
     place, last, walk = _place(table, path, file)
     if place is None:

@@ -67,8 +67,7 @@ def unplaced(problem: Problem) -> Problem:
 
 def with_layout(problem: Problem, passed: Passed | None) -> Problem:
     """The problem with the hardware of a layout, in the same space. A tensor is never bypassed at the level of its
-    residence.
-    """
+    residence."""
     if passed is not None:
         passed = frozenset((t, s) for t, s in passed if s > problem.homes[t])
         if problem.passed is not None:

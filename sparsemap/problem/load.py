@@ -96,8 +96,7 @@ def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
 
 def objective_of(registry: Registry, value: Any, file: str = "", costs: Collection[str] = BASIC) -> Any:
     """An objective, as `piece_of` finds it, or by its text: `energy_pj * cycles**2`, `pareto:energy,delay`, the name of
-    a cost. `SpecError` for a cost neither among the `costs` of the cost model nor derived from them.
-    """
+    a cost. `SpecError` for a cost neither among the `costs` of the cost model nor derived from them."""
     known = {*costs, *DERIVED, *ALIASES}
     if isinstance(value, str) and not value.endswith(".toml"):
         named = value in known and not registry.has("objective", value)

@@ -83,8 +83,7 @@ class Node:
 def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file: str = "") -> tuple[Node, ...]:
     """The nodes of a network in order. Paths of workloads are relative to `base`, or else to the working directory.
 
-    SpecError with all mistakes of the layers, and with mismatched shapes if the network has an input.
-    """
+    SpecError with all mistakes of the layers, and with mismatched shapes if the network has an input."""
     mistakes: list[Mistake] = []
     nodes: dict[str, Node] = {}
     names = [_name(table, index) for index, table in enumerate(network.layers)]

@@ -15,8 +15,7 @@ from .levels import Level
 
 def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
     """These levels with the sizes and speeds of a chip. `SearchError` for a different number of levels, or a batch of
-    chips.
-    """
+    chips."""
     if chip.batch is not None:
         raise SearchError(f"a problem is on one chip, found a batch of {chip.batch}; `Chip.take` gives one of them")
     if len(chip) != len(levels):

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles of tensors: the operands by position, and the output. Specs of hardware, mechanisms and spaces use roles to
-name any workload's tensors.
-"""
+name any workload's tensors."""
 PASSES = "passes"
 """Column of designs with the bypasses: tensors by bypassed level."""
 
@@ -40,8 +39,7 @@ class Problem:
     """A workload, a hardware, the space of designs to search, the cost model and the objective.
 
     Made by `sparsemap.load_problem`. Sizes are padded on request of the space's encoding, see `padded`. Several threads
-    may evaluate and search on a problem at once.
-    """
+    may evaluate and search on a problem at once."""
 
     workload: Workload
     hardware: Hardware
@@ -93,8 +91,7 @@ class Problem:
 
     def variant(self, **parts: Any) -> Problem:
         """This problem with another `workload`, `objective` or `cost_model`. Tables are new; the space is shared, so
-        the same genomes are the same designs. Sizes and hardware stay.
-        """
+        the same genomes are the same designs. Sizes and hardware stay."""
         made = attrs.evolve(self, **({"shared": Tables()} if "workload" in parts else {}) | parts)
         made.__dict__ |= {"space": self.space, **self.known("levels", "technology", "chip")}
         return made
@@ -177,8 +174,7 @@ class Problem:
     def tensor(self, text: str, file: str = "", path: str = "") -> int:
         """Index of the tensor for a text: a role, a name, or `role:Q` or `name:Q` where they differ.
 
-        `SpecError` with `file` and `path` if the workload has no such tensor, or if the text is ambiguous.
-        """
+        `SpecError` with `file` and `path` if the workload has no such tensor, or if the text is ambiguous."""
         given, _, word = text.rpartition(":")
         tables = {"role": self.roles, "name": {tensor.name: i for i, tensor in enumerate(self.tensors)}}
         known = {how: table for how, table in tables.items() if given in ("", how)}
@@ -203,8 +199,7 @@ class Problem:
 
         Texts are roles, so a mechanism suits every workload. If any text is a name, all texts must be unambiguous, as
         in `tensor`. `ALL_OPERANDS` as target makes a filter per operand, led by the other operands among the leaders.
-        Tensors missing from the workload, and tensors outside their home, neither lead nor are filtered.
-        """
+        Tensors missing from the workload, and tensors outside their home, neither lead nor are filtered."""
         file, path = self.file_of("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
         found = []
         for rule in filters_of(mechanism, place):
@@ -350,8 +345,7 @@ class Problem:
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` for a
-        different number, or a batch of chips. `hardware` stays, and does not describe the chip.
-        """
+        different number, or a batch of chips. `hardware` stays, and does not describe the chip."""
         from .other_chip import levels_on
 
         made = attrs.evolve(self, given_chip=chip)
@@ -420,8 +414,7 @@ class Problem:
     @cached_property
     def lower_bound(self) -> Evaluation | None:
         """Rows of energy and cycles: every design of this problem's space is at or above some row in both. None if the
-        cost model proves no bound.
-        """
+        cost model proves no bound."""
         from .evaluator import checked
 
         parts = []

@@ -23,8 +23,7 @@ def project_files(folder: str | os.PathLike[str]) -> dict[str, str]:
 def located(key: str, value: Any, base: Path) -> Any:
     """Value of a spec's part with paths resolved: relative to the spec's folder, or else to the working directory.
 
-    A slash in an objective is a division, not a path.
-    """
+    A slash in an objective is a division, not a path."""
     if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
         return value
     try:

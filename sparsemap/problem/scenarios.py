@@ -26,8 +26,7 @@ class Scenario:
 
 def with_scenarios(found: Evaluation, designs: Designs, problem: Problem, detail: bool) -> Evaluation:
     """Evaluation of the nominal designs plus costs and rejection reasons per scenario. Failing a scenario with
-    `must_fit` makes a design invalid; invalid designs are not evaluated in further scenarios.
-    """
+    `must_fit` makes a design invalid; invalid designs are not evaluated in further scenarios."""
     reasons = found.reasons
     extra = found.detail
     parts: dict[str, Evaluation] = {}

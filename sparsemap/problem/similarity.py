@@ -32,8 +32,7 @@ def nearness(one: Loops, other: Loops, metric: str) -> tuple[float, ...]:
 
 def edits(one: Loops, other: Loops) -> float:
     """Number of dimensions with different sizes (an absent dimension has size 1), plus tensors with different index
-    projections.
-    """
+    projections."""
     sizes = sum(one.sizes.get(dim, 1) != other.sizes.get(dim, 1) for dim in {**one.sizes, **other.sizes})
     return float(sizes + sum(one.tensors[a].ranks != other.tensors[b].ranks for a, b in pairs(one, other)))
 

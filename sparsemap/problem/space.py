@@ -29,16 +29,14 @@ class Space:
     spec: SpaceSpec
     variant: Problem | None = None
     """A variant of the problem with another objective or cost model as the source of `classes`; None: the problem
-    itself.
-    """
+    itself."""
 
     def __reduce__(self) -> Any:
         return attrgetter("space"), (self.problem,)
 
     def of(self, problem: Problem, sizes: Mapping[str, int] | None = None) -> Space:
         """This space for a problem with the same workload and levels: the same segments, with new genes. `sizes`:
-        padded sizes, in place of the segments' own.
-        """
+        padded sizes, in place of the segments' own."""
         made = Space(problem, self.spec)
         why = self.why_padded if sizes is None else ""
         padding = self.padding if sizes is None else dict(sizes)
@@ -188,15 +186,13 @@ class Space:
 
     def forget_classes(self) -> None:
         """For a search with scores other than the objective's: no bound rules out a class, except classes without a
-        valid design.
-        """
+        valid design."""
         if known := self.__dict__.setdefault("classes", None):
             known.least[np.isfinite(known.least)] = -np.inf
 
     def check(self, genomes: Array) -> Array:
         """Genomes, (B, G) or a single (G,), as (B, G) int64; `EvaluationError` for a wrong shape, type or value. Every
-        function of genomes checks its input this way, `decoded` aside.
-        """
+        function of genomes checks its input this way, `decoded` aside."""
         genomes = np.asarray(genomes)
         genomes = genomes[None, :] if genomes.ndim == 1 else genomes
         right = genomes.shape[1:] == self.low.shape and genomes.dtype.kind in "iu"
@@ -225,8 +221,7 @@ class Space:
         """Designs of another problem as genomes (B, G) of this space; parts without an expression here are guessed.
 
         DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem
-        decode to the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
-        """
+        decode to the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`."""
         from .similarity import transferred
 
         return transferred(self, designs, source, rng, fill)
@@ -257,8 +252,7 @@ class Space:
     def canonical(self, genomes: Array, segments: Iterable[str] | None = None) -> Array:
         """Genomes (n, G) in canonical form: genomes known by the segments to mean the same design become equal, (n, G).
 
-        `segments`: restricts the rewriting to the genes of these segments.
-        """
+        `segments`: restricts the rewriting to the genes of these segments."""
         from .segmentwise import canonical
 
         return canonical(self, self.check(genomes), segments)

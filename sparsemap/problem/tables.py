@@ -15,8 +15,7 @@ T = TypeVar("T")
 
 Key = tuple[Any, ...]
 """The owner of a table, a class or function, then everything the table depends on. Pieces and unhashable values are
-compared by content.
-"""
+compared by content."""
 
 
 @attrs.define(eq=False)

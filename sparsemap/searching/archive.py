@@ -115,8 +115,7 @@ class Archive:
         seconds: float = math.nan,
     ) -> None:
         """Adds an evaluated batch: genomes (n, G), scores (n,) and, if known, the evaluation behind the scores, the
-        values (n, M) of several objectives, and the processor time of the search so far.
-        """
+        values (n, M) of several objectives, and the processor time of the search so far."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
         self.plain |= evaluation is None
         self.proposed += len(scores)

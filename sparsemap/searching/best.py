@@ -114,8 +114,7 @@ class Best:
 
     def breakdown(self) -> Breakdown:
         """Energy by level and tensor in pJ, cycles by level, and the limit of the cycles; `to_pandas()` makes a table
-        of these.
-        """
+        of these."""
         return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)
 
     @cached_property
@@ -132,8 +131,7 @@ class Best:
     @cached_property
     def fidelities(self) -> dict[str, dict[str, Any]]:
         """The design in the other cost models for results: `edp`, `energy_pj`, `cycles`; or `reasons` if the design
-        does not fit. Empty if the problem's cost model is of another type.
-        """
+        does not fit. Empty if the problem's cost model is of another type."""
         own, registry = self.problem.cost_model, self.problem.registry
         found: dict[str, dict[str, Any]] = {}
         for name in FIDELITIES:
@@ -170,8 +168,7 @@ class Best:
 
     def text(self, folder: Path | None = None) -> str:
         """The design as a TOML file, with paths of data files relative to the target `folder`, or else absolute;
-        DesignError for columns without a place in a design file.
-        """
+        DesignError for columns without a place in a design file."""
         from .written import design_text
 
         return design_text(self, folder)

@@ -35,8 +35,7 @@ class Breakdown:
     """Energy and cycles of a design by level; numbers missing from the cost model are None or left out.
 
     The energies of rows and charges add up to `energy_pj`; the cycles of the slowest row and `waiting_cycles` to
-    `cycles`.
-    """
+    `cycles`."""
 
     rows: tuple[LevelCosts, ...]
     """From the outermost level inwards, then the compute units."""
@@ -68,8 +67,7 @@ class Breakdown:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Breakdown:
         """Breakdown from a table with `energy_pj` and `cycles`, and a table in the form of `to_dict`, by default the
-        same table.
-        """
+        same table."""
         costs = table if costs is None else costs
         rows = [LevelCosts(**row) for row in costs.get("levels", ())]
         about = costs.get("charges", {}), costs.get("units_used")
@@ -107,8 +105,7 @@ class Breakdown:
     def energies(self) -> dict[str, dict[str, float]]:
         """pJ by level, compute units and charge, then by tensor, `computes` or `charges`; adds up to the energy.
 
-        Empty for a cost model without energies by level.
-        """
+        Empty for a cost model without energies by level."""
         rows = [row for row in self.rows if row.energy_pj is not None]
         spent = {row.name: dict(row.by_tensor) or {COMPUTES: row.energy_pj or 0.0} for row in rows}
         for name, pj in self.charges.items():
@@ -124,8 +121,7 @@ class Breakdown:
     @property
     def limit(self) -> str:
         """Limit of the cycles: a level's bandwidth, or the compute units, and `waiting`; "" for a cost model without
-        cycles by level.
-        """
+        cycles by level."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
@@ -145,8 +141,7 @@ class Breakdown:
 
     def to_pandas(self) -> Any:
         """A data frame with a row per level, per charge, and for waiting. Columns: pJ by tensor; `energy_pj`, adding up
-        to the energy; `cycles`, with the slowest level and waiting adding up to the cycles.
-        """
+        to the energy; `cycles`, with the slowest level and waiting adding up to the cycles."""
         from .frames import breakdown_frame
 
         return breakdown_frame(self)

@@ -29,8 +29,7 @@ class Budget:
     """Number of designs a search may evaluate, and the number evaluated; read-only for searchers.
 
     With `count = "valid"`, the number of valid designs. Invalid designs are then free, up to `PROPOSALS` designs of
-    either kind per design of the budget, so a hopeless search ends.
-    """
+    either kind per design of the budget, so a hopeless search ends."""
 
     total: int = attrs.field(validator=_whole, on_setattr=attrs.setters.frozen)
     count: str = attrs.field(default="all", validator=_known, on_setattr=attrs.setters.frozen, kw_only=True)
@@ -50,8 +49,7 @@ class Budget:
     def spend(self, designs: int, valid: int | None = None) -> None:
         """Counts evaluated designs, `valid` of them valid: for the driver of a searcher.
 
-        Without `valid` all designs count.
-        """
+        Without `valid` all designs count."""
         self._proposed += designs
         self._spent += designs if self.count == "all" or valid is None else valid
 

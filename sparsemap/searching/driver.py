@@ -46,8 +46,7 @@ EMPTY_YIELDS = 1000
 """Empty batches in a row for a searcher to count as stuck."""
 OPENING, KEPT = 0.25, 32
 """Share of the budget for the first part of a search with an opening objective, and number of designs handed on to the
-second part.
-"""
+second part."""
 
 
 @attrs.frozen
@@ -157,8 +156,7 @@ class Search:
         """Evaluates own proposals (n, G) int64, or else the last batch from `ask`, to be counted by `tell`.
 
         Own proposals count against the budget, and enter history, front and result like a searcher's. The rest of the
-        budget limits the number evaluated, so the evaluation may be shorter; `SearchError` if the budget is spent.
-        """
+        budget limits the number evaluated, so the evaluation may be shorter; `SearchError` if the budget is spent."""
         if genomes is None:
             if self._pending is None:
                 raise SearchError("evaluate() without ask(): no batch is waiting")
@@ -176,8 +174,7 @@ class Search:
 
     def tell(self, outcome: Evaluation | Array) -> None:
         """Takes the outcome of the last batch from `ask`: an evaluation, or plain scores (n,), lower is better, without
-        a bound.
-        """
+        a bound."""
         genomes = self._pending
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")

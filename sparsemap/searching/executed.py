@@ -113,8 +113,7 @@ class ExecutedDesign:
 
 def executed(run: Search, result: Result, count: int) -> Result:
     """The result with the best `count` distinct designs executed and ranked by corrected score; the first becomes the
-    best. `SearchError` if no plugin can execute designs.
-    """
+    best. `SearchError` if no plugin can execute designs."""
     problem = run.problem
     if result.best is None or run.interrupted or run.archive.leading is None:
         return result

@@ -35,16 +35,14 @@ ADVICE = "Choose another folder, or overwrite it (--overwrite, in Python overwri
 
 def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
     """`JournalMismatch` if a result in a folder, or in `partial` below, is of another search, see `in_the_way`. Skipped
-    with `overwrite`, or if a search has already begun to replace the result.
-    """
+    with `overwrite`, or if a search has already begun to replace the result."""
     if not (overwrite or unfinished(folder)):
         check_result(folder, identity, partial=True)
 
 
 def check_result(folder: Path, identity: Identity, apart: Sequence[str] = (), partial: bool = False) -> None:
     """Like `check_place`, regardless of a search in progress. Only complete results count, unless `partial`; a design
-    without a result then counts as well. Keys `apart` may differ.
-    """
+    without a result then counts as well. Keys `apart` may differ."""
     for place in (folder, folder / PARTIAL_FOLDER)[: 1 + partial]:
         if table := _result(place, partial):
             about = f"{table.get('workload')} on {table.get('hardware')}"
@@ -77,8 +75,7 @@ def search_into(
     A stopped search, for whatever reason, resumes and ends with the same result. On a failure, the best design so far
     is written as the result of an interrupted search. A complete result stays until the next complete result
     (`Result.place`); the result of another search is only replaced with `overwrite`. Two searches cannot write to the
-    same folder at a time.
-    """
+    same folder at a time."""
     folder = Path(folder)
     run = started(problem, searcher, budget, seed, start, execute)
     identity = run.identity
@@ -117,8 +114,7 @@ def finished(
     """The table of the result in a folder if it is of exactly this search, else empty.
 
     Also empty if the design file is missing. Removes a journal beside the result: the process was killed between the
-    two.
-    """
+    two."""
     table = _result(Path(folder))
     if not table or table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
         return {}

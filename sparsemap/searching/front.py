@@ -49,8 +49,7 @@ def crowding(values: Values) -> PerDesign:
     """(n,) crowding distance of mutually non-dominated rows (Deb et al. 2002), on the scale of `scaled`.
 
     The distance between the neighbours of a row, summed over objectives and relative to the range of each; infinite for
-    the rows at the ends.
-    """
+    the rows at the ends."""
     values = scaled(values)
     distance = np.zeros(len(values))
     for column in values.T:
@@ -67,8 +66,7 @@ def crowding(values: Values) -> PerDesign:
 class Front:
     """The non-dominated designs of a search, at most `limit`, sorted by value; the first of equal designs stays.
 
-    Beyond the limit the most crowded designs are dropped, never the best in an objective nor the best by score.
-    """
+    Beyond the limit the most crowded designs are dropped, never the best in an objective nor the best by score."""
 
     limit: int = attrs.field(default=FRONT_LIMIT, validator=attrs.validators.ge(1))
     genomes: Genomes | None = None
@@ -100,8 +98,7 @@ class Front:
 
     def _spread(self, values: Values, scores: Scores) -> Rows:
         """Rows to keep, in order. The most crowded rows are dropped a few at a time, since each gap makes room for its
-        neighbours.
-        """
+        neighbours."""
         kept = np.arange(len(values))
         while (excess := len(kept) - self.limit) > 0:
             distance = crowding(values[kept])

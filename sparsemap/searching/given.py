@@ -23,8 +23,7 @@ def load_design(
     """Evaluates the design of a TOML file or of the folder of a search: `best`, `breakdown()`, `report(NAME)`.
 
     For an invalid design `best` is None, `rejects` has the reasons and `shortfalls` the missing resources. `SpecError`
-    with all mistakes in the file.
-    """
+    with all mistakes in the file."""
     if registry is None:
         from ..pieces.loading import load
 

@@ -73,8 +73,7 @@ def differences(found: Identity, wanted: Identity) -> str:
 
 def in_the_way(finished: Identity, wanted: Identity, apart: Sequence[str] = ()) -> str:
     """Differences against replacing the result of an ended search; empty if allowed. Allowed is the same search with at
-    least the same budget; the program, plugins, data files and keys `apart` may differ.
-    """
+    least the same budget; the program, plugins, data files and keys `apart` may differ."""
     same = dict.fromkeys(("sparsemap", "plugins", "data", *apart))
     if finished.get("budget", 0) <= wanted.get("budget", 0):
         same["budget"] = None

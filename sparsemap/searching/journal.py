@@ -70,8 +70,7 @@ class Journal:
 
     Raises `JournalMismatch` for the journal of another search, unless `overwrite` discards it, and `JournalBusy` if
     another process writes the journal for longer than `WAIT_SECONDS`. An OSError becomes a SearchError with the file's
-    name.
-    """
+    name."""
 
     def __init__(self, path: Path, identity: Identity, overwrite: bool = False) -> None:
         self.path = path
@@ -113,8 +112,7 @@ class Journal:
     def recorded(self, genomes: Array) -> Evaluation | None:
         """The recorded evaluation of the next batch; None from the first unrecorded batch on.
 
-        Raises `JournalMismatch` if the searcher proposes other genomes than recorded.
-        """
+        Raises `JournalMismatch` if the searcher proposes other genomes than recorded."""
         if not self.replaying:
             return None
         with self._named():

@@ -40,8 +40,7 @@ TIMING_FILE = "timing.csv"
 class Result:
     """The outcome of a search. Two runs with the same seed differ in `seconds` only.
 
-    Defaults describe a design without a search.
-    """
+    Defaults describe a design without a search."""
 
     best: Best | None
     """None without a valid design; `shortfalls` then has the missing resources of the nearest design."""
@@ -77,8 +76,7 @@ class Result:
     versions: Mapping[str, Any]
     bound: float | None = None
     """Proven lower bound on the score of every design of the space; None: no bound from the cost model or the
-    objective. A best design below the bound is reported by `broken_bound`.
-    """
+    objective. A best design below the bound is reported by `broken_bound`."""
     bound_costs: Mapping[str, float] = attrs.field(factory=dict)
     """Lower bound on each cost over all designs of the space; empty without a bound."""
     proof: Proof | None = None
@@ -131,8 +129,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Score over bound: 1.2 means that no design can be more than 17 % better; below 1 the bound is broken. None
-        without a bound or a design.
-        """
+        without a bound or a design."""
         return gap_of(self.best.score, self.bound) if self.best is not None else None
 
     @property
@@ -147,8 +144,7 @@ class Result:
 
     def arrays(self) -> dict[str, Array]:
         """The history as arrays, a number per batch: `evaluations` and `valid` int64, `best_score` and `mean_score`
-        float64 (infinite, or NaN, without a valid design).
-        """
+        float64 (infinite, or NaN, without a valid design)."""
         from .written import arrays
 
         return arrays(self)
@@ -161,8 +157,7 @@ class Result:
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None. Paths are relative to the target `folder`; the identity is
-        included only with a folder.
-        """
+        included only with a folder."""
         from .written import table
 
         return table(self, folder)
@@ -180,8 +175,7 @@ class Result:
 
     def place(self, folder: Path | str) -> Path:
         """Target folder of `write`: the folder itself, or `partial` below if this result is of an interrupted search
-        and the folder holds a complete result.
-        """
+        and the folder holds a complete result."""
         from .written import place
 
         return place(self, Path(folder))

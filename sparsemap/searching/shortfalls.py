@@ -38,8 +38,7 @@ class Shortfall:
 
 def closest(genomes: Array, evaluation: Evaluation, known: Array | None, fewest: int) -> tuple[Array | None, int]:
     """(n, G) rejected genomes with the fewest reasons, and the number of reasons, from a batch and from `known` genomes
-    with `fewest` reasons.
-    """
+    with `fewest` reasons."""
     bits = np.arange(64, dtype=np.uint64)
     reasons = (evaluation.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
     here = int(reasons.min())
@@ -53,8 +52,7 @@ def closest(genomes: Array, evaluation: Evaluation, known: Array | None, fewest:
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
     """Missing resources of the rejected design nearest to being valid: fewest reasons, then the smallest
-    needed/available.
-    """
+    needed/available."""
     if archive.closest is None:
         return ()
     try:

@@ -87,8 +87,7 @@ def start_of(
 
     `metric` is one of `similarity.METRICS`; ties go by the other metrics, then to the last design in the list. Without
     `fill`, designs are scaled only. DesignError if a design cannot be transferred; unfit designs in folders are left
-    out if others fit.
-    """
+    out if others fit."""
     if given is None or isinstance(given, Start):
         return given
     if isinstance(given, np.ndarray):
@@ -114,8 +113,7 @@ def start_of(
 
 def transferred(problem: Problem, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool) -> Array:
     """Genomes (n, G) for designs of another problem: scaled, repaired, and filled and repaired. DesignError if the
-    transfer fails.
-    """
+    transfer fails."""
     space = problem.space
     scaled = space.transfer(designs, source, rng)
     changed = [scaled]

@@ -96,8 +96,7 @@ def table(result: Result, folder: Path | None = None) -> dict[str, Any]:
 def _levels(result: Result) -> dict[str, Any]:
     """Limit of the best design's cycles, energies in pJ and cycles by level; empty if unknown.
 
-    A cost model failing in the detailed evaluation does not lose the result.
-    """
+    A cost model failing in the detailed evaluation does not lose the result."""
     with suppress(PluginError):
         if result.best is not None and (found := result.breakdown()).known:
             return found.to_dict()
@@ -174,8 +173,7 @@ def relative_to(folder: Path, file: str) -> str:
 
 def history_csv(result: Result) -> str:
     """One line per batch (merged in very long searches), with the best design's costs by name; floats as repr, empty
-    for a missing number.
-    """
+    for a missing number."""
     rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in result.history]
     return csv_text(rows, tuple(rows[-1]) if rows else tuple(HISTORY))
 

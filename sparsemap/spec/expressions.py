@@ -50,8 +50,7 @@ class Expression:
     """A parsed expression; call it with arrays by name.
 
     >>> Expression.parse("2 * x + 1", ["x"])({"x": np.array([1.0, 2.0])})
-    array([3., 5.])
-    """
+    array([3., 5.])"""
 
     text: str
     names: frozenset[str]
@@ -63,8 +62,7 @@ class Expression:
     def parse(cls, text: str, names: Iterable[str], params: Mapping[str, float] | None = None) -> Expression:
         """Parses `text` with the quantities `names` and the constants `params`.
 
-        Raises ValueError with the unknown part, and the nearest known name if any.
-        """
+        Raises ValueError with the unknown part, and the nearest known name if any."""
         return cls._parse(text, frozenset(names), tuple((params or {}).items()))
 
     @classmethod
@@ -79,8 +77,7 @@ class Expression:
     def __call__(self, values: Mapping[str, Any]) -> Any:
         """The value for arrays (or numbers) by name, in float64, with the shape of the arrays.
 
-        A constant expression is broadcast to the shape of the given arrays. Raises ValueError for a missing quantity.
-        """
+        A constant expression is broadcast to the shape of the given arrays. Raises ValueError for a missing quantity."""
         missing = self.names - values.keys()
         if missing:
             raise ValueError(f"{shortened(self.text)} needs {listed(sorted(missing))}")
@@ -163,8 +160,7 @@ def _power(x: Any, y: Any) -> Any:
 class _Checked(ast.NodeTransformer):
     """Copies a tree of known nodes. Values other than quantities go to `constants`, under names impossible in a text.
 
-    Constants are NumPy's float64, to avoid exceptions in arithmetic.
-    """
+    Constants are NumPy's float64, to avoid exceptions in arithmetic."""
 
     def __init__(self, names: frozenset[str], params: Mapping[str, float]) -> None:
         self.names, self.params, self.used = names, params, set[str]()
@@ -235,8 +231,7 @@ def grows(text: str) -> bool:
     """Whether the expression provably never falls when a quantity grows (quantities are at least 0).
 
     True for quantities, numbers of at least 0, and sums, products, divisions by positive numbers, powers with numeric
-    exponents of at least 0, square roots, roundings, minima and maxima of monotone expressions.
-    """
+    exponents of at least 0, square roots, roundings, minima and maxima of monotone expressions."""
 
     def check(node: ast.expr) -> bool:
         match node:

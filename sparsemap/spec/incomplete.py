@@ -16,8 +16,7 @@ from .wording import expected
 
 def mistakes_of(cls: Any, values: Mapping[Any, Any], missing: Iterable[str], mistakes: list[Mistake]) -> list[Mistake]:
     """All mistakes of a table: mistakes of its values, missing keys, and failures of the converters and validators of
-    all fields; attrs itself stops at the first failure.
-    """
+    all fields; attrs itself stops at the first failure."""
     known = typed_keys(cls)
     mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
     partial: Any = cls.__new__(cls)

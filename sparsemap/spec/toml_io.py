@@ -18,8 +18,7 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
     """The table in a TOML file. Raises SpecError for a missing file, or for anything but UTF-8 and TOML (with line and
     column).
 
-    For a missing file, the error names the file of a similar name beside it, if of this `kind`.
-    """
+    For a missing file, the error names the file of a similar name beside it, if of this `kind`."""
     text = b""
     try:
         text = read_bytes(path)
@@ -48,8 +47,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
     In a list, "..." stands for the items of the list of `base`. A table over a list of named tables changes the tables
     by name. An inner table with another `type` (or `class`) also replaces: keys of a class have no meaning for another
-    class. SpecError for an unknown name.
-    """
+    class. SpecError for an unknown name."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)

@@ -26,8 +26,7 @@ def dumps(mapping: Mapping[str, Any] | Any) -> str:
     """TOML text of a table or an attrs object. Keys with the value None are left out.
 
     NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; any other value without
-    a TOML form raises TypeError with its path.
-    """
+    a TOML form raises TypeError with its path."""
     return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
 
 

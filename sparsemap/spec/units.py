@@ -67,8 +67,7 @@ def _is_number(value: object) -> bool:
 def capacity_bits(value: str | int | float | None, word_bits: int) -> float | None:
     """Bits of "128 KB", "512 bit" or "4096 words" (of `word_bits` bits); None for "unlimited" or None.
 
-    A bare number other than 0 is an error, because words, bytes and bits are equally likely.
-    """
+    A bare number other than 0 is an error, because words, bytes and bits are equally likely."""
     example = '"128 KB", "512 bit", "4096 words" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None
@@ -86,8 +85,7 @@ def bandwidth_words_per_cycle(
 ) -> float | None:
     """Bandwidth in words of `word_bits` bits per cycle of `clock_hz`. Accepts rates per second ("16 GB/s", "128
     Gbit/s") or cycle ("64 bit/cycle", "8 B/cycle"), in total or per child ("4 words/cycle/child", times `children`);
-    None for "unlimited" or None.
-    """
+    None for "unlimited" or None."""
     example = '"16 GB/s", "4 words/cycle" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None

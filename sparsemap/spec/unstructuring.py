@@ -16,8 +16,7 @@ from .structuring import join, keys
 def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]:
     """Table of an attrs object: fields different from their defaults, or all fields with `whole`, as plain values.
 
-    A piece of a non-default type also gets the key `type`. `path` is for messages, as in `plain`.
-    """
+    A piece of a non-default type also gets the key `type`. `path` is for messages, as in `plain`."""
     cls = type(obj)
     type_name = getattr(cls, "type_name", "")
     table = {"type": type_name} if type_name and type_name != getattr(cls, "default_type", "") else {}

@@ -346,8 +346,7 @@ def compare(
 
     The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named. Names
     behind what is compared, with commas, are what the means are of, in place of the hardware; a workload always is.
-    `chosen` has the formats and mechanisms of each row's design by kind, and where they are (`Design.chosen`).
-    """
+    `chosen` has the formats and mechanisms of each row's design by kind, and where they are (`Design.chosen`)."""
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
     by, over = axes_of(variants, by, reference)

@@ -39,8 +39,7 @@ def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio
     """The geometric mean over problems, of each the geometric mean over its seeds; None without any ratio.
 
     What the problems differ by is no noise: the interval comes from how the logarithms scatter between the seeds of a
-    problem, which are taken to scatter alike in all of them (Student's t).
-    """
+    problem, which are taken to scatter alike in all of them (Student's t)."""
     logs = [[math.log(ratio) for ratio in ratios] for ratios in problems if ratios]
     if not logs:
         return None

@@ -21,12 +21,10 @@ from .plan import Plan
 from .slides import Slide, slides
 
 SHARE = 4
-"""Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search.
-"""
+"""Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search."""
 BOUNDED = 250
 """Least budget, in designs, for computing a lower bound in such a search; a bound takes the time of some hundred
-designs.
-"""
+designs."""
 LARGE = 0.25
 """Least share of the level on chip for a tensor to slide; smaller tensors stay as a whole."""
 Kept = tuple[str, ...]
@@ -38,8 +36,7 @@ Key = tuple[tuple[str, ...], str]
 @attrs.frozen(kw_only=True, slots=False)
 class FusedPlan:
     """Searches for a network, and the inputs of the join. Tensors live in the outermost level or in `home`: the
-    outermost level on chip with a single instance.
-    """
+    outermost level on chip with a single instance."""
 
     plan: Plan
     graph: tuple[GraphNode, ...]
@@ -73,8 +70,7 @@ class FusedPlan:
     @cached_property
     def held(self) -> dict[str, float]:
         """By node, capacity of the level on chip in words of the node's output; "" is for the widest words, the unit of
-        all room.
-        """
+        all room."""
         chips = {name: problem.chip for name, problem in {**self.made_in, "": self.problem}.items()}
         return {name: float(chip.capacity_bits[self.home] / chip.word_bits[self.home]) for name, chip in chips.items()}
 
@@ -130,8 +126,7 @@ class FusedPlan:
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
         """By node, ranks for its output to slide along into the next layer of equal width, if no other node reads the
-        output.
-        """
+        output."""
         found: dict[str, tuple[Slide, ...]] = {}
         if not all(map(self.problem.space.provides, ("bounds", "order"))):
             return found
@@ -150,8 +145,7 @@ class FusedPlan:
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:
         """Levels for the inputs of a node, without the network's input, and for its output, each resident as a whole;
-        `sliding`: or sliding.
-        """
+        `sliding`: or sliding."""
         found = []
         for name in (*one.inputs, one.name):
             stays = name != INPUT and (not self.stuck[name] or (sliding and name in self.sliding))
@@ -189,8 +183,7 @@ class FusedPlan:
 
     def _words(self, content: str) -> dict[str, int]:
         """By tensor of a layer, words needed on chip: the whole tensor, or the least live part of a tensor too large to
-        stay.
-        """
+        stay."""
         found: dict[str, int] = {}
         for one in self.layers[content]:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}

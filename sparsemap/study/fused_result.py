@@ -59,8 +59,7 @@ class FusedLayer:
     """Dimension of the outermost loop, by sliding tensor of `kept`."""
     design: str = ""
     """Design file below the folder of the run; steps with the same design share the first step's file. Empty for
-    operations.
-    """
+    operations."""
     genome: tuple[int, ...] = ()
     utilisation: float | None = None
     """Effectual computes over cycles and compute units."""
@@ -86,8 +85,7 @@ class FusedResult:
     """Capacity of `home` in the network's widest words, the unit of all room."""
     rows: tuple[FusedLayer, ...] = ()
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
-    """pJ and cycles with the best design of each layer and all tensors off chip, with operations counted the same way.
-    """
+    """pJ and cycles with the best design of each layer and all tensors off chip, with operations counted the same way."""
     bound: float | None = None
     """Lower bound on the objective over all plans of designs of the space."""
     score: float | None = None
@@ -219,8 +217,7 @@ class FusedResult:
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
         """Writes the files of the searches (`NetworkResult.write`), the plan in `network.json`, and a row per step in
-        `fused.csv` and `fused.md`.
-        """
+        `fused.csv` and `fused.md`."""
         written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written

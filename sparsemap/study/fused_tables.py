@@ -64,8 +64,7 @@ class FusedTables(LayerTables):
     @cached_property
     def targets(self) -> dict[str, dict[Packet, float]]:
         """By node, packet layouts the consumers may want to read, with words and metadata: uncompressed, and the
-        layouts of the best designs.
-        """
+        layouts of the best designs."""
         found: dict[str, dict[Packet, float]] = {}
         for one in self.fused.graph:
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
@@ -120,8 +119,7 @@ class FusedTables(LayerTables):
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
         """A design of a layer plus the cost of encoding its output in packets, `own` or the design's. The hardware's
-        converter encodes, if present, unless a level encodes the output on the way out.
-        """
+        converter encodes, if present, unless a level encodes the output on the way out."""
         converter = self.fused.problem.hardware.converter
         if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
@@ -130,8 +128,7 @@ class FusedTables(LayerTables):
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """Packets of a design's inputs from other nodes, and of its output, as read and written by the design. None for
-        packets without a producer or consumer: operations work word by word, and ranks split or merged have no packets.
-        """
+        packets without a producer or consumer: operations work word by word, and ranks split or merged have no packets."""
         point, _ = bare(point)
         key = self._alike[one.name], point.design
         if key not in self._read:
@@ -197,8 +194,7 @@ class FusedTables(LayerTables):
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
         """Points of a layer with a pass in front to rewrite inputs of another word width; the copies take additional
-        room.
-        """
+        room."""
         fused, own = self.fused, self.fused.made_in[one.name].chip
         unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
         if not unfit:
@@ -245,8 +241,7 @@ class FusedTables(LayerTables):
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
         """Words plus metadata of the output of a node, or of an input of `words` words, by the packets of the node's
-        designs.
-        """
+        designs."""
         found, loops = {PLAIN: float(words)}, one.node.loops
         if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
             return found
@@ -284,8 +279,7 @@ class FusedTables(LayerTables):
     @cached_property
     def bound(self) -> JoinedPlan | None:
         """Lower bound over all plans of designs of the space: the join of the layers' bounds, without room. None if a
-        layer has no bound.
-        """
+        layer has no bound."""
         fused, found = self.fused, dict[str, dict[Kept, list[TablePoint]]]()
         for content, sets in fused.wanted.items():
             pairs: dict[Kept, list[TablePoint]] = {}

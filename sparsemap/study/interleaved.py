@@ -36,8 +36,7 @@ class Member:
     inputs: tuple[str, ...]
     """Nodes producing the inputs."""
     stuck: frozenset[str] = frozenset()
-    """Names among the inputs and the node itself with outputs too large or otherwise unfit to stay on chip as a whole.
-    """
+    """Names among the inputs and the node itself with outputs too large or otherwise unfit to stay on chip as a whole."""
     slides: tuple[Slide, ...] = ()
     """Ranks for the output to slide along, into the next node."""
     words: int = 0
@@ -56,8 +55,7 @@ class Member:
 
     def role(self, sliding: str, home: TensorPlace, slides: bool) -> tuple[Any, ...]:
         """Key for the node's points in a chain: the sliding input, the tensors barred from staying, and whether the
-        output slides.
-        """
+        output slides."""
         stays = tuple(name in self.stuck for name in (*self.inputs, self.name))
         return self.alike, self.inputs.index(sliding) if sliding else -1, stays, slides and self.slides
 
@@ -176,8 +174,7 @@ def _sums(
     live: Mapping[Any, _Slid | None], place: TensorPlace | None, capacity: float,
 ) -> dict[Turn, list[_Row]]:  # fmt: skip
     """Rows extended by a layer: all compatible pairs of a row and a point that fit, thinned. By the turn of the point
-    if its output slides (`place` is None).
-    """
+    if its output slides (`place` is None)."""
     by_loop = {loop: some for loop, some in by_loop.items() if any(live[loop, following] for following in by_next)}
     rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
     points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
@@ -222,8 +219,7 @@ def _slid(
     before: Member, turn: Turn, after: Member, following: Turn, home: TensorPlace, convert: Convert | None
 ) -> _Slid | None:
     """Live part of the tensor between two layers with these turns, in the second layer's packets; None if the layers
-    cannot be interleaved.
-    """
+    cannot be interleaved."""
     assert turn is not None and following is not None
     (loop, _, made_in), (then, taken_in, _) = turn, following
     converts, best = made_in != taken_in, None

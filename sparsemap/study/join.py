@@ -105,14 +105,12 @@ def edp(energy_pj: float, cycles: float) -> float:
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
 """Energy and cycles of some steps, and the chain of steps: fields of a `Chosen` for the last, and a link to the steps
-before.
-"""
+before."""
 Labels = dict[Live, list[Label]]
 """Labels by state, the hull of all ways to the state."""
 Fitting = dict[tuple[int, float], tuple[Any, Any]]
 """Hull of the fitting points, by identity of the points (kept alive, so identities stay unique) and words in use
-besides.
-"""
+besides."""
 T = TypeVar("T")
 
 
@@ -125,8 +123,7 @@ def joined(
     `steps` are in an executable order. Parallel branches between a fork and a join are tried in all orders, if few.
     `groups` are steps with `parts`, as replacements for consecutive parts; for a group across the border of a block,
     the branches of the block keep the original order. `value` has to be quasi-concave, and to grow with both arguments.
-    `known` is a cache shared by joins of the same points.
-    """
+    `known` is a cache shared by joins of the same points."""
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words, by_last = {step.name: step.words for step in steps}, _by_last(groups)
@@ -189,8 +186,7 @@ def plans_with(
     known: Fitting | None = None,
 ) -> dict[str, list[tuple[float, float]]]:  # fmt: skip
     """By step, the hull of energies and cycles of plans with this step's output at a `wanted` place, with the steps in
-    this order; no entry for steps without a fitting plan. Outputs between the parts of a group count as wanted.
-    """
+    this order; no entry for steps without a fitting plan. Outputs between the parts of a group count as wanted."""
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
@@ -253,8 +249,7 @@ def _turns(
     steps: Sequence[Step], at: Iterable[int], after: set[str], groups: Mapping[str, Sequence[Step]]
 ) -> Iterator[tuple[int, int, Step, set[str]]]:
     """Steps and groups ending `at` given steps: begin, end, the step, and the outputs needed afterwards. `after`:
-    outputs needed at the end.
-    """
+    outputs needed at the end."""
     names = tuple(step.name for step in steps)
     for index in at:
         last, end = steps[index], index + 1
@@ -270,8 +265,7 @@ def _run(
     groups: Mapping[str, Sequence[Step]], words: Mapping[str, Mapping[Place, float]], capacity: float, known: Fitting,
 ) -> None:  # fmt: skip
     """Extends the labels by the steps `at` given places, and by groups ending there; `after`: outputs needed after all
-    of these steps.
-    """
+    of these steps."""
     for begin, end, step, needed in _turns(steps, at, after, groups):
         for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
             here, pairs = (*state, (step.name, place)), sums(found[begin][state], fitting)
@@ -284,8 +278,7 @@ def _moves(
     known: Fitting,
 ) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:  # fmt: skip
     """Transitions of a step from states to states: both states, the place of the output, the hull of the fitting
-    points, and the live words during the step. `needed`: outputs with later use.
-    """
+    points, and the live words during the step. `needed`: outputs with later use."""
     for state in states:
         live = dict(state)
         tables = step.by_inputs.get(tuple(live[name] for name in step.inputs), ())
@@ -348,8 +341,7 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
 
 def branches(steps: Sequence[Step], block: Sequence[int]) -> list[list[int]]:
     """Independent branches of a block before its last step, free to run in any order; a single branch in the original
-    order if there are too many.
-    """
+    order if there are too many."""
     *inner, _ = block
     group = {index: index for index in inner}
     place = {steps[index].name: index for index in inner}

@@ -44,8 +44,7 @@ class LayerTables:
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
         """By content, the designs kept by searches of a layer, and variants of these: with tensors between layers
-        uncompressed, and with an outermost loop for sliding tensors.
-        """
+        uncompressed, and with an outermost loop for sliding tensors."""
         found = {}
         for content, cells in self.fused.searched.items():
             some = list(self.fused.plan.given.get(cells[()].folder, ()))
@@ -110,8 +109,7 @@ class LayerTables:
 
     def _points(self, content: str, kept: Kept) -> list[TablePoint]:
         """Costs of the designs of a layer with tensors `kept` on chip. Details are evaluated only once: room of the
-        other tensors does not depend on `kept`, and kept tensors have the metadata of the whole tensor off chip.
-        """
+        other tensors does not depend on `kept`, and kept tensors have the metadata of the whole tensor off chip."""
         genomes, problem = self.genomes[content], self.fused.variant(content, kept)
         if not genomes:
             return []
@@ -138,8 +136,7 @@ class LayerTables:
 
     def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
         """(2, n) pJ and cycles, infinite for invalid designs; and (4, T, n) data words and metadata bits of the tiles
-        of each tensor in the level on chip, then data words and metadata bits of the whole tensor.
-        """
+        of each tensor in the level on chip, then data words and metadata bits of the whole tensor."""
         s, tensors = self.fused.home, len(problem.tensors)
         costs, need = np.full((2, len(genomes)), np.inf), np.zeros((4, tensors, len(genomes)))
         copies = problem.cost_model.copies(problem)

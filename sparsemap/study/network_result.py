@@ -140,8 +140,7 @@ class NetworkResult:
     @property
     def bound(self) -> float | None:
         """Lower bound on the EDP over all designs of the space: sum of the layers' least energies times sum of their
-        least cycles.
-        """
+        least cycles."""
         energy, cycles = self._total("bound_energy_pj"), self._total("bound_cycles")
         return None if energy is None or cycles is None else energy * cycles
 
@@ -209,8 +208,7 @@ class NetworkResult:
         all.
 
         Incomplete tables, with a layer without a design, do not replace complete tables (`cells.placed`). Tables of
-        another network or search are only replaced with `overwrite` (`check_network`).
-        """
+        another network or search are only replaced with `overwrite` (`check_network`)."""
         table = self.to_dict()
         if self.complete and not overwrite:
             check_network(Path(folder), {key: table[key] for key in ABOUT}, [layer.layer for layer in self.layers])
@@ -225,8 +223,7 @@ ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
 
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
     """`JournalMismatch` if the complete result of a network in a folder differs from `about` (keys of `ABOUT`), or has
-    none of these layers; common layers are compared one by one (`folder.check_result`).
-    """
+    none of these layers; common layers are compared one by one (`folder.check_result`)."""
     if table := _complete(folder):
         there, wanted = {key: table.get(key) for key in about}, dict(about)
         names = [row.get("layer") for row in table["layers"]]
@@ -247,8 +244,7 @@ def _complete(folder: Path) -> dict[str, Any]:
 def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:
     """Text for operations excluded from the totals: `5 operations between layers, which move 979 uJ and 956,480 cycles
     (counted with --fuse)`, from networks, hardware and `between`; without amounts for many chips. Empty without
-    operations.
-    """
+    operations."""
     known = {(network, hardware): one for network, hardware, one in found if one and one[0]}
     networks = {network for network, _ in known}
     counts = {count for count, _, _ in known.values()}
@@ -277,8 +273,7 @@ def chip_line(costs: Mapping[str, float]) -> str:
 
 def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
     """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from the limit of each layer and its part of all
-    `cycles`; waiting is left out.
-    """
+    `cycles`; waiting is left out."""
     each = grouped(found, lambda one: one[0].partition(",")[0].removeprefix("the "))
     shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
     told = [f"{name} in {percent(share / cycles)}" for share, name in shares]

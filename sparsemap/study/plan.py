@@ -124,8 +124,7 @@ class Plan:
 
     def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
         """A layer with the word width of each node and of the input. An operation has the width of its widest input;
-        the input has the largest width of the layers it feeds.
-        """
+        the input has the largest width of the layers it feeds."""
         known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
         takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
         found = {INPUT: min(takers, default=0)}
@@ -147,8 +146,7 @@ class Plan:
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
         """The plan with the nearest of these designs as further starting designs of each cell. DesignError if none
-        suits any layer.
-        """
+        suits any layer."""
         check_takes(self.searcher, self.problem(self.cells[0]))
         designs = list(given_designs(given, self.registry))
         if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
@@ -260,8 +258,7 @@ class Plan:
 
 def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
     """Problem of the first layer for each word width, from `made`; the widest first, since every width fits on that
-    chip.
-    """
+    chip."""
     first = {node.piece.word_bits: node for node in reversed(nodes)}
     found = [(bits, made(node)) for bits, node in first.items()]
     return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
@@ -285,8 +282,7 @@ def plan_of(
     handed: bool = False, known: tuple[Network, tuple[Node, ...]] | None = None,
 ) -> Plan:  # fmt: skip
     """The cells of a network. `handed`: outputs have the density read by the next layer. SpecError for a wrong part,
-    before any search. `known` is the result of `network_of`, for planning a network on many chips.
-    """
+    before any search. `known` is the result of `network_of`, for planning a network on many chips."""
     piece, graph = known or network_of(registry, network)
     graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
@@ -324,8 +320,7 @@ def plan_of(
 
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
     """The networks of a study in order of network, hardware, searcher, seed; each as a cell with its plan. Paths of the
-    study are relative to `base`.
-    """
+    study are relative to `base`."""
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
     about |= {"handed": study.fuse, "space": None, "cost_model": None}

@@ -108,8 +108,7 @@ def run_cells(
     """Outcomes of cells in their order; `keep` writes the outcomes so far, also after an early end.
 
     The other arguments, and the end of a run, are as in `run_study`. `problem_of` gives the problem of a cell run by
-    this process; without it, problems are loaded.
-    """
+    this process; without it, problems are loaded."""
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
@@ -156,8 +155,7 @@ def run_cell(
     start from its design.
 
     A journal or result of another search is discarded (`check_places` has already refused protected results). While
-    another process writes the cell, this process waits, names the owner, and takes the other's result.
-    """
+    another process writes the cell, this process waits, names the owner, and takes the other's result."""
     try:
         problem, searcher, start = _asked(cell, registry_args, problem_of)
         result: Result | None = None
@@ -196,8 +194,7 @@ def check_places(
     cells: Iterable[Cell], registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
 ) -> None:
     """`JournalMismatch` if the complete result in the folder of a cell is of another search (`folder.check_result`).
-    Starting designs from other cells are not compared: they are not known yet.
-    """
+    Starting designs from other cells are not compared: they are not known yet."""
     for cell in cells:
         if Path(cell.folder, RESULT_FILE).exists():
             alone = attrs.evolve(cell, after=(), start=()) if cell.after else cell
@@ -242,8 +239,7 @@ def _problem(parts: str, registry: Registry) -> Problem:
 def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:
     """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all.
 
-    Unless all `cells` have ended well, the tables do not replace tables with more finished cells (`cells.placed`).
-    """
+    Unless all `cells` have ended well, the tables do not replace tables with more finished cells (`cells.placed`)."""
     rows = [outcome.row for outcome in outcomes]
     ended = sum(row["evaluations"] is not None for row in rows)
     earlier = 0

@@ -82,8 +82,7 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
 
 def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:
     """Cells in order of completion, successful or not; a cell with others before it (`Cell.after`) is submitted
-    afterwards.
-    """
+    afterwards."""
     left, open_ = list(cells), {cell.folder for cell in cells}
     running: dict[Future[Outcome], Cell] = {}
     while True:

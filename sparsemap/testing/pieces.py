@@ -58,8 +58,7 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Ite
 
     For formats with stored zeros: `block` and `padded` require compression, `below_compressed` excludes it; padded
     fibers count their common length, not the occupancy; a format of blocks tells blocks apart. A codec is checked by
-    `check_codec`.
-    """
+    `check_codec`."""
     stores_zeros = piece.padded or piece.block > 1
     expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
     expect(piece, not (piece.compressed and piece.below_compressed), "below_compressed goes with compressed = False")
@@ -128,8 +127,7 @@ MASKS = _Mask(name="mask"), _Mask(name="mask with offsets", offsets=True)
 def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:
     """Random tiles of several lengths must decode from their bits: alone, below a compressed rank with and without
     offsets, and below each of `parents`. The bits are no fewer than the entropy of the masks, and match `encoded` in
-    the mean.
-    """
+    the mean."""
     expect(piece, piece.decodable, "has no codec", "methods encode and decode, or `lists` in TOML")
     rng, tried = np.random.default_rng(seed), 0
     alone = [([piece], (length,)) for length in LENGTHS]

@@ -21,8 +21,7 @@ COLUMN_TYPES = {"bounds": "float64", "order": "int8", "formats": "int8", "mechan
 def check_segment(piece: of.Segment, problem: Problem, count: int = 200, seed: int = 0) -> None:
     """Genes, columns, moves, and `encode` as the inverse of `decode` (if defined), on random genes.
 
-    Problems with padded sizes should get the padding from a space with the segment.
-    """
+    Problems with padded sizes should get the padding from a space with the segment."""
     genes = piece.genes(problem)
     names = genes.names
     expect(piece, len(set(names)) == len(names), "names of genes must be distinct", "distinct names", names)
@@ -84,8 +83,7 @@ def _check_column(piece: of.Segment, problem: Problem, name: str, column: of.Arr
 def check_cost_model(piece: of.CostModel, problem: Problem, count: int = 300, seed: int = 0) -> None:
     """Shapes, named reasons, infinity for invalid designs; results independent of the batch and of `detail`.
 
-    A detailed evaluation may name more reasons for an invalid design, but rejects no other designs.
-    """
+    A detailed evaluation may name more reasons for an invalid design, but rejects no other designs."""
     designs = problem.space.decode(problem.space.sample(count, np.random.default_rng(seed)))
     missing = set(piece.needs) - set(designs.columns)
     expect(piece, not missing, "needs columns that the space does not provide", sorted(designs.columns), missing)
@@ -155,8 +153,7 @@ def check_objective(piece: of.Objective, count: int = 50, seed: int = 0) -> None
 
 def check_operator(piece: of.Init | of.Selection | of.Crossover | of.Mutation, problem: Problem, seed: int = 0) -> None:
     """An Init, Selection, Crossover or Mutation: shapes, genes within bounds, unchanged inputs, equal results for equal
-    seeds.
-    """
+    seeds."""
     space, rng = problem.space, np.random.default_rng(seed)
     genomes = space.sample(40, rng)
     scores = np.where(rng.random(40) < 0.3, np.inf, rng.random(40))
@@ -197,8 +194,7 @@ def _operated(piece: of.Piece, parents: of.Scored, context: of.Context) -> of.Ge
 def check_searcher(piece: of.Searcher, problem: Problem, budget: int = 300, seed: int = 0) -> None:
     """Two runs with the same seed: the same genomes within bounds, at least one, no more than the budget.
 
-    The budget grows until the searcher proposes three batches, unless the searcher ends before.
-    """
+    The budget grows until the searcher proposes three batches, unless the searcher ends before."""
     batches = _batches(piece, problem, budget, seed)
     while len(batches) < 3 and sum(map(len, batches)) == budget < LARGEST_BUDGET:
         budget *= 4

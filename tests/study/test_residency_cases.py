@@ -22,8 +22,17 @@ CASES, VARIANTS = (
     for name in ("cases", "variants")
 )
 WHOLE = [case for case in CASES if case["kind"] == "layers"]
-LONG = {f"R{number}" for number in (3, 6, 20, 35, 75, 86, 113, 162, 170, 220, 244, 310, 318, 390)} | {"V8", "V10"}
-"""Variants that take long. No mutant of the join, nor of `interleaved`, is known that R3 to R318 alone find."""
+LONG = {
+    *("A6", "V3", "V8", "V10", "V11"),
+    *(f"R{number}" for number in (3, 6, 20, 32, 35, 54, 60, 67, 75, 86, 113, 121, 145, 162, 170, 180, 190, 220, 234)),
+    *(f"R{number}" for number in (244, 246, 269, 310, 318, 390)),
+}
+"""Cases of several seconds. No mutant of the join, nor of `interleaved`, is known that R3 to R318 alone find."""
+
+
+def marked(cases: list[dict]) -> list:
+    """The cases, the long ones as slow tests."""
+    return [pytest.param(case, id=case["id"], marks=[pytest.mark.slow] * (case["id"] in LONG)) for case in cases]
 
 
 def agrees(found: JoinedPlan | None, answer: dict) -> None:
@@ -42,18 +51,18 @@ def where(place: TensorPlace) -> str:
     return "keep" if place.slides else place.level
 
 
-@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", marked(WHOLE))
 def test_layer_by_layer_in_dram(case: dict) -> None:
     agrees(layers.plan_of(case, whole=False, sliding=False), case["answer"]["dense_dram"])
 
 
-@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", marked(WHOLE))
 def test_formats_agree_or_are_converted_in_dram(case: dict) -> None:
     packed = "B" in case["formats"]
     agrees(layers.plan_of(case, whole=False, sliding=False, packed=packed), case["answer"]["dram"])
 
 
-@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", marked(WHOLE))
 def test_whole_tensors_on_chip(case: dict) -> None:
     agrees(layers.plan_of(case, sliding=False, packed="B" in case["formats"]), case["answer"]["dram_or_whole"])
 
@@ -127,10 +136,6 @@ def test_the_plan_of_a_short_chain_is_the_best_of_all_and_is_executed_as_it_says
     assert executed.ratio == pytest.approx(1.0, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [*WHOLE, *(pytest.param(case, marks=[pytest.mark.slow] * (case["id"] in LONG)) for case in VARIANTS)],
-    ids=lambda case: case["id"],
-)
+@pytest.mark.parametrize("case", marked([*WHOLE, *VARIANTS]))
 def test_tensors_on_chip_as_a_whole_or_sliding_by(case: dict) -> None:
     agrees(layers.plan_of(case, packed="B" in case["formats"]), case["answer"]["best"])

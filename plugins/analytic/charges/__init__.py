@@ -101,8 +101,7 @@ class Intersection(Option):
 
 class Overlap(Option):
     """A level without double buffering adds the time of its transfers; a double-buffered level has room for fewer
-    words.
-    """
+    words."""
 
     type_name: ClassVar[str] = "overlap"
 

@@ -14,8 +14,7 @@ from ..occupancy.lookup import Number, Table, fingerprint
 
 def share_at_once(lay: Layout, t: int, units: Array) -> Array:
     """(n,) share of words among the positions of tensor t read by neighbouring compute units at once, each counted
-    once; `units` (D, n): compute units along every dimension.
-    """
+    once; `units` (D, n): compute units along every dimension."""
     found: Array = np.ones(units.shape[1])
     for r, there in enumerate(lay.gaps[t]):
         if there is not None:
@@ -53,8 +52,7 @@ def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:
     """Share of words among the positions of one rank, over all tiles, or over all runs of tiles with shared words.
 
     `key`: the term of the rank along a run, step and length of the run; the tile's extent of each term; then, block by
-    block, distance and number of children of each term receiving words at once, 0 and 0 for a single child.
-    """
+    block, distance and number of children of each term receiving words at once, 0 and 0 for a single child."""
     along, reach, count, *rest = key
     rank = lay.ranks[t][r]
     tiles, steps = rest[: len(rank)], rest[len(rank) :]

@@ -81,8 +81,7 @@ class WorkTiles:
 
 def _normal() -> Array:
     """(2, 6001) numbers, and the probability of a standard normal variable below each: a series with positive terms
-    only.
-    """
+    only."""
     at = np.linspace(-9.0, 9.0, 6001)
     total, term = np.zeros_like(at), np.abs(at)
     for n in range(1, 400, 2):

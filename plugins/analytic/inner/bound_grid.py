@@ -16,8 +16,7 @@ def least_inside(
 
     For dimension d, rows of `pairs` up to ends[d] hold the place of an option and of an option smaller by a prime
     factor, ascending. `taken` (D,): dimensions allowed to shrink. Dimension `smaller` (-1: none) has to shrink. `less`
-    (n,) is scratch.
-    """
+    (n,) is scratch."""
     block = values.shape[0]
     first = 0
     for d in range(sizes.shape[0]):
@@ -53,8 +52,7 @@ def least_in_classes(
 
     For each of T tensors: `again` (T, n) is the pJ if reloaded with every tile of the level, `own` (T, N) the pJ if
     stationary. `still` (D, T) is the part already in `energy` where loop d inside does not move the tensor, by `moves`
-    (T, D). Scratch: (D,), and three times (n,).
-    """
+    (T, D). Scratch: (D,), and three times (n,)."""
     n = values.shape[0]
     for k in range(found.shape[0]):
         for i in range(n):
@@ -93,8 +91,7 @@ def least_delivered(
     """Minimum words delivered (D, n), by innermost loop (`bound_tiles.delivered`).
 
     `words`, `widths` (R, n) describe tiles with `extents`, inside `loops` with `turns`, (D, n). `ranks` (R, 4):
-    dimension and coefficient of two terms, dimension -1 for none. `moves` (D,): dimensions moving the tensor.
-    """
+    dimension and coefficient of two terms, dimension -1 for none. `moves` (D,): dimensions moving the tensor."""
     for i in range(words.shape[0]):
         anew = 1.0
         for r in range(ranks.shape[0]):
@@ -121,8 +118,7 @@ def uncover(
     term: Whole, i: Whole, found: Reals2,
 ) -> None:  # fmt: skip
     """Minimum words of tile i with the loop along a term of rank r innermost: each of the loop's steps delivers only
-    the uncovered words.
-    """
+    the uncovered words."""
     d = ranks[r, term]
     other = ranks[r, 2 - term]
     along = loops[d, i]

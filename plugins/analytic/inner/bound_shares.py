@@ -18,12 +18,10 @@ EVERY_BITS = 4
 EVERY_CHILD = 5
 LOG_WORDS = 6
 """Planes of a tensor: bits, words and pJ of another child. With filters also: pJ, bits and words without filters, and
-log2 of words.
-"""
+log2 of words."""
 WIRES = 0
 OTHERS = 1
-"""Columns of a tensor's way: pJ per bit for the copies of a word, number of copies minus 1; then log2 of loop bounds.
-"""
+"""Columns of a tensor's way: pJ per bit for the copies of a word, number of copies minus 1; then log2 of loop bounds."""
 
 
 class Shares:
@@ -103,8 +101,7 @@ class Shares:
 
 def least_shared(x: Shares, energy: Reals3) -> None:
     """Minimum pJ (K, D, N) over all ways to share the fan-out, for the tiles held by all children of a level together,
-    by innermost loop around them.
-    """
+    by innermost loop around them."""
     n = x.tiles.shape[0]
     size = x.best.shape[1]
     for block in range((n + size - 1) // size):
@@ -243,8 +240,7 @@ def filtered_pj(
     d: Whole, share: Reals2, term: Reals2,
 ) -> None:  # fmt: skip
     """pJ of a tensor with filters, for rows `start` to `end` of its ways. Filters leave at least the share left with
-    every word going to one child.
-    """
+    every word going to one child."""
     for q in range(start, end):
         for b in range(count):
             i = first + b

@@ -28,8 +28,7 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Energy in pJ, cycles and reasons (B,) of the designs with `state` 0. The state becomes 1 where tables are
     complete, and 2 where the columns are no design. Designs: bounds and order (L, D, B), formats (T, slots, B),
-    mechanisms (A, B), decoding levels (T, B).
-    """
+    mechanisms (A, B), decoding levels (T, B)."""
     for b in range(state.shape[0]):
         if state[b] or k.full:
             continue
@@ -53,8 +52,7 @@ def evaluate_whole(
 ) -> Whole:  # fmt: skip
     """Evaluate the whole chain for design b, even if invalid. Returns 1 if the tables are complete, 0 if figures are
     missing, 2 if the columns are no design. A design with loops not multiplying to the sizes has no tiles: bounds of
-    one replace the loops.
-    """
+    one replace the loops."""
     if not take_design(m, x, bounds, order, slots, genes, decoded, b):
         return 2
     x.whole = 1

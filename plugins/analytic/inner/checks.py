@@ -47,8 +47,7 @@ def outermost(m: Facts, x: OneDesign, t: Whole) -> Whole:
 
 def loops_within(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
     """Ranks of tensor t in the tile of level s: loops moving the tensor; all loops of a tile decoded as a whole count
-    as a single rank.
-    """
+    as a single rank."""
     count = 0
     inside = 0
     for p in range(x.loops):
@@ -81,8 +80,7 @@ def ends_inside(m: Facts, x: OneDesign, t: Whole, place: Whole) -> Whole:
 
 def check_formats(m: Facts, x: OneDesign) -> None:
     """Check format order, decoding levels, streams and metadata of leaders; set `packed`, the levels with compressed
-    tensors.
-    """
+    tensors."""
     for t in range(m.T):
         compresses = check_order(m, x, t)
         for s in range(m.S):
@@ -103,8 +101,7 @@ def check_formats(m: Facts, x: OneDesign) -> None:
 
 def undealt(m: Facts, x: OneDesign, i: Whole) -> Whole:
     """Whether a dealing filter is impossible (7.4): formats of the leaders store whole blocks or padding instead of
-    positions, or the tile to pack has windows, strides or a child.
-    """
+    positions, or the tile to pack has windows, strides or a child."""
     t = m.deal_target[i]
     for j in range(m.deal_leaders[i]):
         for slot in range(m.slots):
@@ -124,8 +121,7 @@ def held_level(m: Facts, t: Whole, s: Whole) -> Whole:
 def check_order(m: Facts, x: OneDesign, t: Whole) -> Whole:
     """Whether formats compress tensor t; marks an invalid order. Every format below a compressed rank must allow this.
     A format without ends of its fibers lies below a rank with offsets. Ranks of several loops have no blocks, padding
-    or groups, and stay within the tile of a level.
-    """
+    or groups, and stay within the tile of a level."""
     count = loops_within(m, x, t, 0)
     beyond = count > m.slots
     told = beyond and m.offsets[m.beyond]

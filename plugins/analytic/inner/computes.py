@@ -70,8 +70,7 @@ def compute(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 def use_units(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
     """Apply the units' action to computes with empty operands. On entry, `skipped` counts computes with some operand
-    absent, `gated` computes with any empty operand, and `passed` computes with all operands absent.
-    """
+    absent, `gated` computes with any empty operand, and `passed` computes with all operands absent."""
     kind = unit_kind(m, x)
     vanish = floor(c.passed)
     saved = c.skipped if kind == SKIP else c.gated if kind == GATE else 0.0
@@ -89,8 +88,7 @@ def use_units(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 def leave_computes(m: Facts, x: OneDesign, c: Counts) -> None:
     """Computes left by filters on operands. Only the innermost filter of an operand counts. An empty leader tile
-    removes a compute once, so each operand in turn removes only the remainder.
-    """
+    removes a compute once, so each operand in turn removes only the remainder."""
     for i in range(m.operand.shape[0]):
         t = m.operand[i]
         s = acting_level(m, c, t)
@@ -114,8 +112,7 @@ def leave_computes(m: Facts, x: OneDesign, c: Counts) -> None:
 
 def joint_share(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
     """7.5: share of computes removed by the filter of operand t, among the computes left by the other operand's filter
-    on zeros of t.
-    """
+    on zeros of t."""
     full = 1.0
     for u in range(m.T):
         full *= 1.0 - (c.led[t, u, s] if s >= 0 else 0.0)
@@ -173,8 +170,7 @@ def find_states(m: Facts, x: OneDesign, c: Counts) -> None:
 
 def meet_two(x: OneDesign, c: Counts) -> None:
     """Count computes by the states of two operands. As in Timeloop, a combination and its mirror image are added before
-    multiplication.
-    """
+    multiplication."""
     p = x.state[NONZERO, 0]
     q = x.state[NONZERO, 1]
     zero_p = x.state[ZERO, 0]
@@ -230,8 +226,7 @@ def meet_several(m: Facts, x: OneDesign, c: Counts) -> None:
 
 def forget_computes(m: Facts, x: OneDesign, c: Counts) -> None:
     """Q16: with filtered operands, Timeloop counts only combinations with the first filtered operand empty. All other
-    computes are carried out.
-    """
+    computes are carried out."""
     first = -1
     every = 1
     nonzero = 1.0

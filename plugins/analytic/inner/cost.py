@@ -84,8 +84,7 @@ def access_pj(m: Facts, c: Counts, t: Whole, s: Whole, ratio: Real) -> Real:
 
 def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> Real:
     """Accesses of compressed tiles read one by one, over the accesses of their words together: E[ceil(k / w)] / (E[k] /
-    w). Returns 1 where Timeloop takes the ratio to be below 1.01.
-    """
+    w). Returns 1 where Timeloop takes the ratio to be below 1.01."""
     if not m.stored[t, s] or not x.packed[t, s]:
         return 1.0
     together = m.access_words[s]
@@ -105,8 +104,7 @@ def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> 
 
 def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
     """6.6: pJ of all instances of a decoding level, for words arriving there and, with an output, words leaving, as
-    counted by the next outer level.
-    """
+    counted by the next outer level."""
     spent = c.fill[t, s] * x.active[t, s] * m.decode_pj[s]
     parent = m.parent[t, s]
     if t == m.output and parent >= 0:
@@ -116,8 +114,7 @@ def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
 
 def comparing_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     """`intersection`: pJ of an addition for every metadata access of a skip's leader, and for every compute seen by a
-    skip.
-    """
+    skip."""
     added = 0.0
     for s in range(m.S):
         for t in range(m.T):
@@ -141,8 +138,7 @@ def leaking_pj(m: Facts, x: OneDesign) -> Real:
 
 def gating_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     """`gated`: pJ of gated accesses and computes above their listed price. With `positions`, a unit is also clocked
-    while passing an empty position.
-    """
+    while passing an empty position."""
     added = 0.0
     for s in range(m.S):
         for t in range(m.T):
@@ -163,8 +159,7 @@ def tree_mm(copies: Real, leaves: Real, side_mm: Real) -> Real:
 
 def wires_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     """`network`: pJ of words crossing an H-tree over the square of a level's children, and of adding partial sums on
-    the way.
-    """
+    the way."""
     added = 0.0
     for t in range(m.T):
         for s in range(m.S):

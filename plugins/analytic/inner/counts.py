@@ -107,8 +107,7 @@ def outer_of(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Whole:
 
 def count_bits(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole, full: Whole) -> None:
     """6.3, 7.2: metadata bits read, filled and updated at a level, and bits removed by the level's filter. `full`: a
-    filter looking at the metadata reads all of them.
-    """
+    filter looking at the metadata reads all of them."""
     c.read_bits[t, s] = 0.0
     c.fill_bits[t, s] = 0.0
     c.update_bits[t, s] = 0.0
@@ -138,8 +137,7 @@ def count_units(
     goes: Real, own: Real, swapped: Whole, full: Whole,
 ) -> None:  # fmt: skip
     """Count the units of one rank, metadata (0) or payload (1). `swapped`: Timeloop reports updates in place of reads
-    (Q8).
-    """
+    (Q8)."""
     words = x.words[t, s]
     read = less(ceil(units * (x.reads[t, s] / words)), goes)
     fill = less(ceil(units * (x.fills[t, s] / words)), comes)

@@ -17,8 +17,7 @@ from .vectors import vector_ratio
 
 def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
     """Section 8. Units work as long as the fullest unit of each waiting group, and pass empty positions no faster than
-    skips allow; never longer than the steps of the nest. `c`: counts with the filters saving time.
-    """
+    skips allow; never longer than the steps of the nest. `c`: counts with the filters saving time."""
     busy = c.actual + c.gated
     if m.positions:
         busy += c.passed
@@ -49,8 +48,7 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 def demand(m: Facts, x: OneDesign, c: Counts) -> None:
     """Words moved by every level in its time: data and metadata, including gated but not skipped accesses. With
-    `remainders`, the words of the fullest instance.
-    """
+    `remainders`, the words of the fullest instance."""
     for t in range(m.T):
         for s in range(m.S):
             read = c.read[t, s]

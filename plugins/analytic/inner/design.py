@@ -202,8 +202,7 @@ class OneDesign:
     filled_most: Real
     filled_share: Real
     """Scratch: iterations of loops, largest number of iterations with a nonzero of a leader, probability of a nonzero
-    in an iteration.
-    """
+    in an iteration."""
     passes: Reals
     """(T,) passes over a packed tile relative to no packing (7.4); -1: not packed."""
     mean_share: Reals2
@@ -213,8 +212,7 @@ class OneDesign:
     units_share: Real
     """Share of the compute units at work while any unit works."""
     dealt: Reals
-    """(T,) share of the computes without a lane because the tensor is empty there (7.4); -1: no dealing by this tensor.
-    """
+    """(T,) share of the computes without a lane because the tensor is empty there (7.4); -1: no dealing by this tensor."""
     emptied: Reals
     """(T,) share of the computes removed because the operand is zero there."""
     state: Reals2

@@ -74,8 +74,7 @@ def visit(m: Facts, x: OneDesign, c: Counts, s: Whole, words: Real, back: Real, 
     filters (`visited`) and, with metadata, with a nonzero partial sum. A visit and its product are not independent
     events.
 
-    Over the run `words` of a tile leave and `back` of them return; `count` places add products of a word.
-    """
+    Over the run `words` of a tile leave and `back` of them return; `count` places add products of a word."""
     c.leave = visited
     c.come = visited
     if not m.sums or not x.packed[m.output, s]:

@@ -107,12 +107,10 @@ class Facts:
     rounded: Reals
     """(T,) the density rounded to millionths, as in Timeloop."""
     nonzeros: Reals2
-    """(O, O) share of all computes with nonzeros in two operands of actual data; on the diagonal, in a single operand.
-    """
+    """(O, O) share of all computes with nonzeros in two operands of actual data; on the diagonal, in a single operand."""
     led_nonzeros: Reals2
     """(I, 2) share of computes with nonzeros in all actual-data leaders of a filter; the same with a nonzero in the
-    target too. Negative: no leader is actual data.
-    """
+    target too. Negative: no leader is actual data."""
     joint: Whole
     """Whether nonzeros of both operands are counted together (7.5)."""
     actual: Wholes
@@ -167,8 +165,7 @@ class Facts:
     """(F,) positions stored together by a format (`form_block`) and listed together by its code (`form_group`)."""
     asked: Wholes2
     """(4, F) row of a format in the tables of ranks, by knowledge from the rank above: 1 filled fibers, 2 fiber ends, 3
-    both.
-    """
+    both."""
     pads: Whole
     """Whether any format stores more than nonzeros (6.5)."""
     every_fiber: Whole
@@ -195,8 +192,7 @@ class Facts:
     holder: Wholes2
     """(I + 1, T) level delivering the leader at the place."""
     kind: Wholes2
-    """(I + 1, M) filter kind of each candidate: none, gate or skip. Fields down to `effectiveness` have the same shape.
-    """
+    """(I + 1, M) filter kind of each candidate: none, gate or skip. Fields down to `effectiveness` have the same shape."""
     blind: Wholes2
     """Whether the filter looks at metadata alone."""
     passes: Wholes2
@@ -322,8 +318,7 @@ class Facts:
     lanes: Whole
     """Number of entries in tables of maxima; entry i is for 2^(i - 2) units."""
     deviations: Reals
-    """(lanes,) standard deviation of the maximum of normal variables over the excess of this maximum above their mean.
-    """
+    """(lanes,) standard deviation of the maximum of normal variables over the excess of this maximum above their mean."""
     normal_means: Reals
     """(lanes,) expected maximum of standard normal variables."""
     normal_deviations: Reals

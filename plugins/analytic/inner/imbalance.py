@@ -52,8 +52,7 @@ def finest_look(m: Facts, x: OneDesign, i: Whole) -> Real:
 
 def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
     """Number of independent words empty together as often as a tile of operand i. Within one block, either all words
-    are empty or none.
-    """
+    are empty or none."""
     if not (empty > 0.0 and empty < 1.0 and words < inf):
         return words
     return min(max(floor(log(empty) / m.rarity[i] + 0.5), 1.0), words)
@@ -125,8 +124,7 @@ def shares_tile(m: Facts, x: OneDesign, t: Whole, h: Whole) -> Whole:
 
 def couple(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
     """`along_bound`: loops over units waiting for each other when a tile of tensor t at level h is replaced, because of
-    this tile or of a tile replaced at least as often.
-    """
+    this tile or of a tile replaced at least as often."""
     for a in range(x.alongs):
         d = x.along_dim[a]
         x.along_bound[a] = 1.0
@@ -168,8 +166,7 @@ def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whol
 
 def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
     """Whether groups of the units waiting at the outer point already wait for each other at the inner point, at least
-    as often.
-    """
+    as often."""
     if not (x.point_units[outer] > x.point_units[inner] and x.point_units[inner] > 1.0):
         return 0
     if not (x.point_turns[inner] >= x.point_turns[outer] and x.point_ratio[outer] > 1.0 and x.point_ratio[inner] > 1.0):
@@ -182,8 +179,7 @@ def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
 
 def together(m: Facts, x: OneDesign) -> Real:
     """Largest ratio of all points. Groups waiting at an inner point start from the ratio there, and vary less than
-    single units.
-    """
+    single units."""
     found = 1.0
     for outer in range(x.points):
         found = max(found, x.point_ratio[outer])

@@ -27,8 +27,7 @@ def chosen_deal(m: Facts, x: OneDesign, i: Whole, packs: Whole) -> Whole:
 
 def narrow_groups(m: Facts, k: FigureTables, x: OneDesign) -> None:
     """`needed`: instances needed by each group below one instance of its level. This is the product of the group's
-    bounds, reduced by `condense` for the most demanding tensor. A design with wrong loops deals nothing.
-    """
+    bounds, reduced by `condense` for the most demanding tensor. A design with wrong loops deals nothing."""
     for g in range(m.L):
         x.needed[g] = x.product[g]
     for s in range(m.S):
@@ -53,8 +52,7 @@ def narrow_groups(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 def narrow(m: Facts, k: FigureTables, x: OneDesign, i: Whole) -> None:
     """`needed_share`: largest share of a level's instances used by each tensor: fewer for targets and leaders, and once
-    per leader however many targets it leads.
-    """
+    per leader however many targets it leads."""
     s = m.deal_level[i]
     for j in range(m.deal_leaders[i]):
         c = m.deal_leader[i, j]
@@ -71,8 +69,7 @@ def condense(m: Facts, k: FigureTables, x: OneDesign, i: Whole, c: Whole) -> Non
     a nonzero. `filled_share`: probability of a nonzero in an innermost iteration.
 
     A tile of the target staying in the level below meets several leader tiles: over temporal loops not moving the
-    target, the leader tiles count together.
-    """
+    target, the leader tiles count together."""
     t = m.deal_target[i]
     level = m.deal_level[i]
     group = m.spatial[level]

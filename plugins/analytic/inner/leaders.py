@@ -26,8 +26,7 @@ def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
     innermost first.
 
     The target loop is the innermost loop moving t. The region spans the target loop and all spatial loops outside.
-    Outside a spatial target, the region also spans temporal loops up to the first loop moving t.
-    """
+    Outside a spatial target, the region also spans temporal loops up to the first loop moving t."""
     child = m.child[t, level]
     inner = child if child >= 0 else m.S
     moved = 0
@@ -70,8 +69,7 @@ def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays:
     this leader) and the words of the tile (infinity there).
 
     A `blind` filter looks at metadata, on whole granules (6.5). With `stays`, the leader tile covers everything met by
-    the target's tile while in the child, `x.stays` iterations.
-    """
+    the target's tile while in the child, `x.stays` iterations."""
     t = m.target[i]
     level = m.level[i]
     scan_region(m, x, t, level)
@@ -115,8 +113,7 @@ def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays:
 
 def led_emptiness(m: Facts, k: FigureTables, x: OneDesign, c: Whole, words: Real) -> Real:
     """Probability of an empty tile of leader c. The tile is limited to the words of the whole leader, wherever they
-    lie.
-    """
+    lie."""
     if not m.by_shape[c]:
         k.argument[0] = words
         return one_figure(k, KINDS * c + EMPTY, 1, 1.0)
@@ -131,8 +128,7 @@ def fit_leader(
     """Fit the leader tile to one access: among the positions moving both tensors, the positions spanned by the access.
 
     Timeloop divides dimension by dimension in order, and compares words up to the target loop with positions of all
-    loops. `filter-metadata` divides each dimension by itself, and compares words and positions of the same loops.
-    """
+    loops. `filter-metadata` divides each dimension by itself, and compares words and positions of the same loops."""
     if m.filter_metadata:
         for d in range(m.D):
             x.part[TARGET, d] *= x.factor_beyond[d]
@@ -172,8 +168,7 @@ def lengthen(x: OneDesign, dim: Whole, count: Real, most: Real) -> None:
 
 def lengthen_scalar(m: Facts, x: OneDesign, t: Whole, level: Whole, words: Real) -> None:
     """Lengthen the leader tile for an access of several words where each word of tensor t serves a single compute. The
-    further words lie along the innermost temporal loop or, with `filter-metadata`, the innermost loop moving t.
-    """
+    further words lie along the innermost temporal loop or, with `filter-metadata`, the innermost loop moving t."""
     for p in range(x.loops):
         dim = x.loop_dim[p]
         if x.loop_block[p] < level or x.loop_spatial[p] or (m.filter_metadata and not m.relevant[t, dim]):
@@ -187,8 +182,7 @@ def lengthen_scalar(m: Facts, x: OneDesign, t: Whole, level: Whole, words: Real)
 
 def find_stays(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
     """`stay`: per dimension, iterations of loops outside a level during which the tile of tensor t stays in the next
-    level storing the tensor: the innermost temporal loops not moving t, unless a loop inside moves the tile.
-    """
+    level storing the tensor: the innermost temporal loops not moving t, unless a loop inside moves the tile."""
     for d in range(m.D):
         x.stays[d] = 1.0
     if x.moves[t, level]:

@@ -31,8 +31,7 @@ def held(x: Real) -> Whole:
 def enter(keys: Wholes, places: Wholes2, bits: Whole, count: Whole, rows: Wholes, new: Wholes) -> Whole:
     """Row (n,) of every key (n,) in a table with 2^bits places, each a key and a row. New keys get the next rows from
     `count` on; `new` holds the index of their first occurrence. Return the number of new keys, or -1 minus this number
-    when places run short.
-    """
+    when places run short."""
     found = 0
     for i in range(keys.shape[0]):
         at = place_of(places, bits, keys[i])

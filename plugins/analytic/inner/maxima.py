@@ -17,8 +17,7 @@ MERGED = 256
 """Largest number of distinct values of a distribution: steps of a tenth of a standard deviation."""
 MOST_MET = 65536
 """Largest number of listed counts of non-empty places; more counts are sampled at equal steps, as a normal
-distribution.
-"""
+distribution."""
 
 
 def fewer_taken(k: Reals, looks: Real, words: Real, out: Reals) -> None:
@@ -45,8 +44,7 @@ def whole_power(x: Real, n: Real) -> Real:
 
 def merge(values: Reals, p: Reals, n: Whole, shares: Reals2) -> Whole:
     """Merge neighbours of the first n ascending values to fit the columns of `shares`; return the number of columns
-    used. Row 0 holds the mean of each, row 1 the share reaching it.
-    """
+    used. Row 0 holds the mean of each, row 1 the share reaching it."""
     size = (n + shares.shape[1] - 1) // shares.shape[1]
     count = (n + size - 1) // size
     most = -inf
@@ -71,8 +69,7 @@ def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals, first: Whole)
     """Mean maxima (lanes,), in `out` from `first` on, of a quarter of a unit, half a unit, one, two, four units and so
     on. Scratch: row 2 of `shares`.
 
-    1 - (1 - r)^(1/4) = r / ((1 + q) (1 + q^2)), q = (1 - r)^(1/4); doubling the units: 1 - (1 - w)^2 = w (2 - w).
-    """
+    1 - (1 - r)^(1/4) = r / ((1 + q) (1 + q^2)), q = (1 - r)^(1/4); doubling the units: 1 - (1 - w)^2 = w (2 - w)."""
     for c in range(count):
         square = sqrt(1.0 - shares[1, c])
         shares[2, c] = shares[1, c] / ((1.0 + sqrt(square)) * (1.0 + square))
@@ -89,8 +86,7 @@ def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals, first: Whole)
 
 def work(values: Reals, p: Reals, tails: Reals, lanes: Whole, shares: Reals2, out: Reals) -> None:
     """Row of `WorkTiles` from ascending values (n,) and shares: maxima (lanes,), mean of the square, share above zero,
-    and for each of `tails` (m,), descending, the value reached and the share reaching the value. Scratch: (3, values).
-    """
+    and for each of `tails` (m,), descending, the value reached and the share reaching the value. Scratch: (3, values)."""
     count = merge(values, p, values.shape[0], shares)
     maxima(shares, count, lanes, out, 0)
     square = 0.0
@@ -118,8 +114,7 @@ def meetings(
     places: Real, chance: Real, lanes: Whole, values: Reals, p: Reals, shares: Reals2, out: Reals, first: Whole
 ) -> None:
     """Mean maxima (lanes,), in `out` from `first` on, of the share of non-empty `places`, each non-empty with
-    probability `chance`: a binomial distribution. Scratch: values and p (MOST_MET + 1,), shares (3, MERGED).
-    """
+    probability `chance`: a binomial distribution. Scratch: values and p (MOST_MET + 1,), shares (3, MERGED)."""
     mean = places * chance
     spread = sqrt(mean * (1.0 - chance))
     low = max(0.0, floor(mean - 9.0 * spread - 9.0))

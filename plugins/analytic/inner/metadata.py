@@ -161,8 +161,7 @@ def longest_fiber(m: Facts, k: FigureTables, x: OneDesign, t: Whole, i: Whole, n
 def keep_together(m: Facts, x: OneDesign, t: Whole, n: Whole) -> None:
     """6.5: per rank, the part required to be non-empty for a fiber to exist: the part below one position of the next
     outer compressed rank. Without a compressed rank outside, the tile of the rank or, if codes of empty fibers count,
-    the whole tensor.
-    """
+    the whole tensor."""
     if not (m.pads or m.every_fiber):
         return
     outer = -1
@@ -178,8 +177,7 @@ def keep_together(m: Facts, x: OneDesign, t: Whole, n: Whole) -> None:
 
 def point_ranks(m: Facts, x: OneDesign, t: Whole, c: Counts) -> None:
     """`pointers`: the innermost rank outside the child's tile has an offset per position if a compressed rank lies
-    inside and either a filter omits tiles or different children read them.
-    """
+    inside and either a filter omits tiles or different children read them."""
     packed = x.ranks[t]
     for i in range(x.ranks[t] - 1, -1, -1):
         if m.compressed[x.form[t, i]]:
@@ -219,8 +217,7 @@ def key_of_rank(m: Facts, x: OneDesign, i: Whole, n: Whole) -> Whole:
 
 def enter_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> None:
     """Enter the ranks of tensor t in the tile of level s. A compressed one-word tile has a single rank without width
-    and cost, unless its format has `of_one_word`.
-    """
+    and cost, unless its format has `of_one_word`."""
     n = shapes(m, t)
     count = x.level_ranks[t, s]
     lone = count == 0

@@ -68,8 +68,7 @@ def nest(m: Facts, x: OneDesign) -> None:
 
 def moves(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
     """Whether temporal loops between level s and the next inner level storing tensor t move the tile there. Always 1
-    towards the compute units, where every word is new.
-    """
+    towards the compute units, where every word is new."""
     if m.child[t, s] < 0:
         return 1
     for block in range(s, m.child[t, s]):
@@ -106,8 +105,7 @@ def remainders(m: Facts, x: OneDesign) -> None:
 
 def begun(m: Facts, x: OneDesign, d: Whole, among: Whole) -> Real:
     """Share of the index vectors of some loops of dimension d beginning before the end of the data. `among`: bits by
-    group of these loops; all others stay at their first turn.
-    """
+    group of these loops; all others stay at their first turn."""
     some = 1.0
     every = 1.0
     for i in range(m.L):
@@ -138,8 +136,7 @@ def led_loops(m: Facts, x: OneDesign, t: Whole, link: Whole) -> None:
 
 def present_share(m: Facts, x: OneDesign, t: Whole, link: Whole, level: Whole) -> Real:
     """Share of words with data in the exchange of level `link` with an instance of `level`, averaged over instances.
-    Link -1: share of all words ever seen by an instance. `leads` must belong to the link.
-    """
+    Link -1: share of all words ever seen by an instance. `leads` must belong to the link."""
     found = 1.0
     for d in range(m.D):
         if m.ends[d] < m.sizes[d]:

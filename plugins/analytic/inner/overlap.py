@@ -34,8 +34,7 @@ def later(a: Real, b: Real, spread_a: Real, spread_b: Real, some: Real) -> Real:
     nonzero first time, 1 if unknown.
 
     Where both are above zero, the mean of the smaller is taken from two normal variables, and is at least the mean for
-    exponential variables. A time with a deviation above the mean is taken as either zero or exponential.
-    """
+    exponential variables. A time with a deviation above the mean is taken as either zero or exponential."""
     of_a = spread_a / a
     of_b = spread_b / b
     there_a = some if some < 1.0 else 2.0 / (1.0 + max(of_a * of_a, 1.0))
@@ -104,8 +103,7 @@ def exchanging(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
 
 def stalled(m: Facts, x: OneDesign, h: Whole, tensors: Whole) -> Real:
     """Stall cycles of an instance of level h for tiles of some tensors. While the parent serves other instances, the
-    instance works on.
-    """
+    instance works on."""
     apart = 0.0
     for t in range(m.T):
         if tensors >> t & 1:
@@ -148,8 +146,7 @@ def tile_work(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
 
 def work_spread(m: Facts, k: FigureTables, x: OneDesign) -> Pair:
     """Relative deviation, from tile to tile, of the longest work of the units using a tile, and the probability of any
-    work.
-    """
+    work."""
     different = x.crowd
     square = 1.0
     some = 1.0
@@ -247,8 +244,7 @@ def later_tile(
     m: Facts, k: FigureTables, x: OneDesign, c: Counts, h: Whole, tensors: Whole, each: Real, both: Real, most: Real
 ) -> Real:
     """Expected larger of the work time of a tile, `each` on average, and the arrival time of the next tile, `both` on
-    average.
-    """
+    average."""
     square = 0.0
     worked = 0.0
     some = 1.0
@@ -281,8 +277,7 @@ def thinned(m: Facts, x: OneDesign) -> Whole:
 
 def overlapped(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> Real:
     """Cycles of the whole run. A level without double buffering adds transfer time. `c`: counts with the filters saving
-    time.
-    """
+    time."""
     find_transfers(m, x, c)
     time = x.compute_cycles
     for s in range(m.S):

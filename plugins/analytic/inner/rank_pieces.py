@@ -31,8 +31,7 @@ def find_steps(
     """Find neighbouring bins between which the occupied positions of a rank pass whole numbers; return their number P.
 
     `at` (2, P): rank and bin. `found` (3, P): number of whole numbers passed, occupied positions in both bins. Pairs of
-    bins with probability up to `tail` are ignored, and so are ranks passing more than `most` whole numbers.
-    """
+    bins with probability up to `tail` are ignored, and so are ranks passing more than `most` whole numbers."""
     count = 0
     for i in range(places.shape[1]):
         if not (tiles[places[OF_TILE, i], GRAIN] > 0.0 and pairs[places[BELOW, i], PART_VARIES] != 0.0):
@@ -66,8 +65,7 @@ def place_steps(
 
     `source` (p,): index of the step's column in `steps`. `value` (p,): the whole number passed. `around` (4 p,): four
     occupancies around the step, from grid index `first` on. `steps` (3, P) come from `find_steps`; `means` (2, P) are
-    the mean occupancies of both bins.
-    """
+    the mean occupancies of both bins."""
     count = 0
     for i in range(rank.shape[0]):
         low, high = steps[1, i], steps[2, i]
@@ -90,8 +88,7 @@ def below(windows: Reals2, starts: Wholes2, store: Reals, r: Whole, y: Real, fou
     """Probability of occupancies below y in window r, and the density per sample at y, into `found`.
 
     In a sample, with t = -1/2..1/2, the density is taken as P + s t + c (t^2 - 1/12): P is the sample's probability, s
-    and 2c are the central differences of first and second order.
-    """
+    and 2c are the central differences of first and second order."""
     t = (y - windows[ORIGIN, r]) / windows[STEP, r]
     i = min(max(floor(t), 0.0), starts[SAMPLES_OF, r] - 1.0)
     t = t - i - 0.5
@@ -109,8 +106,7 @@ def piece_between(
     windows: Reals2, starts: Wholes2, store: Reals, r: Whole, left: Real, right: Real, found: Reals, pieces: Reals2, at: Whole
 ) -> None:  # fmt: skip
     """Mean occupancy and probability of a piece: the centre of gravity of a linear density, within the possible
-    occupancies.
-    """
+    occupancies."""
     below(windows, starts, store, r, left, found)
     low, low_density = found[0], found[1]
     below(windows, starts, store, r, right, found)
@@ -127,8 +123,7 @@ def end_of_step(
     windows: Reals2, starts: Wholes2, store: Reals, r: Whole, bin: Whole, value: Real, first: Real, occupied: Reals, at: Whole
 ) -> Real:  # fmt: skip
     """Occupancy of a step near its bin: between the last of four occupancies with `occupied` up to `value`, and the
-    next.
-    """
+    next."""
     passed = 0
     for j in range(4):
         if occupied[4 * at + j] <= value:
@@ -145,8 +140,7 @@ def cut_bins(
     before each step, then the piece behind the last step of each bin.
 
     `occupied` (4 p,): occupied positions at the occupancies from `place_steps`. `places` (2, 2 p): rank and bin.
-    `pieces` (2, 2 p): mean occupancy and probability. `found` (2,) is scratch.
-    """
+    `pieces` (2, 2 p): mean occupancy and probability. `found` (2,) is scratch."""
     count = 0
     start = 0
     for _ in range(source.shape[0]):

@@ -85,8 +85,7 @@ def gather(
     actual: Whole, x: Reals2, room: Whole,
 ) -> Whole:  # fmt: skip
     """Copy points of rank i from `start` on into `x`, at most `room`, and return their number. The last point of a rank
-    is the largest occupancy, with probability 0.
-    """
+    is the largest occupancy, with probability 0."""
     length, slots, groups = sizes[LENGTH, i], sizes[SLOTS, i], sizes[GROUPS_IN, i]
     left = span[POINTS_OF] - start
     count = min(left, room)
@@ -122,8 +121,7 @@ def list_points(
     cut: Wholes2, pieces: Reals2, span: Wholes, starts: Wholes, x: Reals2, points: Reals2,
 ) -> None:  # fmt: skip
     """Points (4, P) of all ranks: fibers, occupied positions, groups and probability. Points of rank i start at
-    `starts[i]`, (n + 1,). The largest occupancy follows the other occupancies, then the pieces of bins.
-    """
+    `starts[i]`, (n + 1,). The largest occupancy follows the other occupancies, then the pieces of bins."""
     piece = 0
     for i in range(places.shape[1]):
         span_of(i, places, sizes, tiles, pairs, one, span)

@@ -69,14 +69,12 @@ KEPT_UNITS = 5
 KEPT_TOTAL = 6
 SUMS = 8
 """Columns of `sums`: expectation, value at the largest occupancy, constant value at all other occupancies or -1,
-whether some value is negative or not finite; then tile, units and result of the last sum over a whole window.
-"""
+whether some value is negative or not finite; then tile, units and result of the last sum over a whole window."""
 
 
 def add_column(x: Reals2, row: Whole, count: Whole, sums: Reals2, k: Whole, first: Whole, last: Whole) -> None:
     """Add probabilities times a column of units to row k of `sums`. `first`: the points are the first of the rank;
-    `last`: the final point is the largest occupancy.
-    """
+    `last`: the final point is the largest occupancy."""
     total = sums[k, TOTAL]
     steady = x[row, 0] if first else sums[k, STEADY]
     odd = sums[k, ODD]
@@ -95,8 +93,7 @@ def add_column(x: Reals2, row: Whole, count: Whole, sums: Reals2, k: Whole, firs
 
 def settle(t: Whole, tiles: Reals2, chances: Reals, sums: Reals2, k: Whole) -> None:
     """Sum units equal at all occupancies of a merged window over the whole window, in order of k. The last bits decide
-    the result of ceil on whole numbers, as in Timeloop (5.5). Only the mantissa of the units matters.
-    """
+    the result of ceil on whole numbers, as in Timeloop (5.5). Only the mantissa of the units matters."""
     if not (tiles[t, GRAIN] > 0.0 and sums[k, STEADY] > 0.0):
         return
     units = mantissa(sums[k, STEADY])
@@ -156,8 +153,7 @@ def sum_units(
     negative or not finite.
 
     `cut` (2, m): rank, ascending, and bin replaced by pieces. `pieces` (4, m): fibers, occupied positions, groups and
-    probability.
-    """
+    probability."""
     piece = 0
     sums[0, KEPT_TILE] = -1.0
     for i in range(places.shape[1]):
@@ -217,8 +213,7 @@ def sum_columns(
     sums: Reals2, out: Reals2,
 ) -> None:  # fmt: skip
     """(2 c, n) expectation and value at the largest occupancy of columns (c, P) of units at points. `ends` (n,): index
-    of the largest occupancy.
-    """
+    of the largest occupancy."""
     sums[0, KEPT_TILE] = -1.0
     for i in range(places.shape[1]):
         for k in range(columns.shape[0]):

@@ -71,8 +71,7 @@ def normal_share(m: Facts, at: Real) -> Real:
 
 def work_of(m: Facts, k: FigureTables, i: Whole, look: Real) -> Whole:
     """Start of the work figures for a tile of operand i, with words as arguments from 1 on: maxima, mean of the square,
-    probability of any work, thresholds, and the shares reaching them.
-    """
+    probability of any work, thresholds, and the shares reaching them."""
     k.argument[0] = look
     return figures(k, KINDS * m.operand[i] + WORK, 1 + shapes(m, m.operand[i]))
 
@@ -85,16 +84,14 @@ def growth_of(m: Facts, x: OneDesign, i: Whole) -> Whole:
 
 def loose(mean: Real, moment: Real, words: Real) -> Real:
     """1 - E[y^2] / E[y] of the share y of nonzeros, relative to the value for one nonzero in `words`: 1 - E[y] for
-    uniform nonzeros, 0 for tiles either full or empty.
-    """
+    uniform nonzeros, 0 for tiles either full or empty."""
     share = 1.0 - moment / positive(mean)
     return min(max(share / (1.0 - 1.0 / words if words > 1.0 else 1.0), 0.0), 1.0)
 
 
 def maximum_at(m: Facts, k: FigureTables, start: Whole, units: Real) -> Real:
     """Expected maximum for a number of units, interpolated in the table; below the first column, in proportion to the
-    units.
-    """
+    units."""
     most = m.lanes - 1.000001  # there are more units in designs only that are invalid
     at = min(max(log2(max(units, FIRST_LANES)) + 2.0, 0.0), most)
     low = whole(at)
@@ -105,8 +102,7 @@ def maximum_at(m: Facts, k: FigureTables, start: Whole, units: Real) -> Real:
 
 def best_of_tails(x: OneDesign, count: Whole, scratch: Whole) -> Whole:
     """Keep the largest product among thresholds reached by about equally many units, and return the number kept. With
-    several operands, all products of thresholds would otherwise be combined.
-    """
+    several operands, all products of thresholds would otherwise be combined."""
     sums = count // TAILS + TAILS - 1
     for i in range(sums):
         x.threshold[PRODUCT, scratch + i] = -1.0
@@ -123,8 +119,7 @@ def best_of_tails(x: OneDesign, count: Whole, scratch: Whole) -> Whole:
 
 def in_order(m: Facts, k: FigureTables, x: OneDesign, last: Whole, count: Whole) -> Real:
     """Largest work of the last operand among units reaching a threshold of every other operand, for the best
-    thresholds. `several` lists `count` operands with different parts, including the last.
-    """
+    thresholds. `several` lists `count` operands with different parts, including the last."""
     x.threshold[PRODUCT, 0] = 1.0
     x.threshold[REACHED, 0] = x.lanes[last]
     size = 1
@@ -155,8 +150,7 @@ def with_meetings(
     m: Facts, k: FigureTables, x: OneDesign, places: Real, chance: Real, excess: Real, share: Real, apart: Real
 ) -> Real:
     """`excess` increased by the random meeting of nonzero positions. `share`: freedom in the positions of the nonzeros;
-    `apart`: share of positions beyond the `places`.
-    """
+    `apart`: share of positions beyond the `places`."""
     if not (apart > 0.0 and chance > 0.0 and chance < 1.0):
         return excess
     key = mixed(mixed(KINDS * m.T + MEETINGS, places), chance)
@@ -234,8 +228,7 @@ def pace_of(m: Facts, x: OneDesign, count: Whole, units: Real) -> Real:
 
     Row LONGEST_WORK of `growth` has the expected maximum of the work of 1, 2, 4 .. consecutive parts over the mean.
     Solves E max over j of (X_j - (j + depth - 1) tau) = 0 for tau, with X_j as independent normal variables (Clark, The
-    greatest of a finite set of random variables, 1961).
-    """
+    greatest of a finite set of random variables, 1961)."""
     least = 1.0
     grown = 1.0
     relative = by_lanes(m.deviations, units)

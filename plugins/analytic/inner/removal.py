@@ -29,8 +29,7 @@ def reached(m: Facts, k: FigureTables, i: Whole, candidate: Whole, empty: Real) 
 
 def caught(empty: Real, possible: Real, share: Real) -> Real:
     """Share of one leader's empty tiles caught by a mechanism removing `share` of `possible`. The shares left by all
-    leaders multiply to 1 - share.
-    """
+    leaders multiply to 1 - share."""
     if not share < possible:
         return empty
     if not possible < 1.0:
@@ -40,8 +39,7 @@ def caught(empty: Real, possible: Real, share: Real) -> Real:
 
 def removed(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> Real:
     """Share of accesses removed by filter i for leader tiles empty with probabilities `effect_empty`. Afterwards
-    `effect_empty` holds the share caught of each leader.
-    """
+    `effect_empty` holds the share caught of each leader."""
     full = 1.0
     for j in range(m.leaders[i]):
         full *= 1.0 - x.effect_empty[i, j]
@@ -57,8 +55,7 @@ def removed(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole)
 
 def joint_left(m: Facts, x: OneDesign, i: Whole, left: Real) -> Real:
     """7.5: share of accesses left by the leaders of filter i where tiles of all actual-data leaders are single words;
-    otherwise `left`. A compressed target is accessed at nonzeros only.
-    """
+    otherwise `left`. A compressed target is accessed at nonzeros only."""
     others = 1.0
     for j in range(m.leaders[i]):
         if not m.actual[m.leader[i, j]]:
@@ -74,8 +71,7 @@ def joint_left(m: Facts, x: OneDesign, i: Whole, left: Real) -> Real:
 
 def filter_accesses(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts) -> None:
     """Apply all filters; among several on one tensor at one level, the strongest counts. `timed`: counts with the
-    filters saving time.
-    """
+    filters saving time."""
     some = 0
     for t in range(m.T):
         for s in range(m.S):
@@ -110,8 +106,7 @@ def differ(m: Facts, a: Counts, b: Counts) -> Whole:
 
 def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> None:
     """Shares removed by one filter. `stay`: while the target stays, only accesses without need by any leader tile met
-    are removed.
-    """
+    are removed."""
     t = m.target[i]
     level = m.level[i]
     if m.stay and level > 0 and m.child[t, level] >= 0:
@@ -128,8 +123,7 @@ def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) 
 
 def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
     """Select the strongest filter of every tensor at every level: gates first, then skips; a later filter wins by a
-    larger share.
-    """
+    larger share."""
     for t in range(m.T):
         for s in range(m.S):
             c.kind[t, s] = NONE
@@ -156,8 +150,7 @@ def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
 
 def pass_along(m: Facts, x: OneDesign, c: Counts) -> None:
     """Shares removed by outer filters: `comes` of the accesses from the parent, `goes` of the accesses passed on
-    inwards. While a child's tile stays, the share for all leader tiles met applies.
-    """
+    inwards. While a child's tile stays, the share for all leader tiles met applies."""
     for t in range(m.T):
         above = 0.0
         here = 0.0

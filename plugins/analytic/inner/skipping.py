@@ -16,8 +16,7 @@ from .stored import positive
 def passed(positions: Real, taken: Real, width: Real) -> Real:
     """Cycles of a unit passing `positions`: one per position taken, and one per `width` empty positions in a run.
 
-    With a share x taken, each with the same probability: positions x / (1 - (1 - x)^width), at least positions / width.
-    """
+    With a share x taken, each with the same probability: positions x / (1 - (1 - x)^width), at least positions / width."""
     if not width < inf or not positions > 0.0:
         return taken
     x = min(1.0, taken / positions)
@@ -132,8 +131,7 @@ def comparing(m: Facts, x: OneDesign, level: Whole, a: Whole, width: Real) -> Re
 
     Lists cover the run of innermost loops moving all tensors, L positions; loops further in form one position together.
     A unit stops where a list has an entry and no list has ended. Expected stops: sum over r of prod (1 - x^r) - prod x
-    (1 - x^(r-1)), with x the probability of no entry and r the positions left.
-    """
+    (1 - x^(r-1)), with x the probability of no entry and r the positions left."""
     length, together = measure_lists(m, x, level, a)
     lists = 0
     every = 0.0
@@ -185,8 +183,7 @@ def comparing(m: Facts, x: OneDesign, level: Whole, a: Whole, width: Real) -> Re
 
 def measure_lists(m: Facts, x: OneDesign, level: Whole, a: Whole) -> Pair:
     """Positions of the lists, and iterations of all loops further in; `list_step`: iterations of these loops moving
-    each tensor.
-    """
+    each tensor."""
     length = 1.0
     together = 1.0
     inside = 1

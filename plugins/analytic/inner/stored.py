@@ -31,8 +31,7 @@ def form_at(m: Facts, x: OneDesign, t: Whole, place: Whole) -> Whole:
 
 def list_ranks(m: Facts, x: OneDesign, t: Whole) -> None:
     """6.1: list the ranks of tensor t, innermost first. Every loop moving the tensor is a rank, except: a tile decoded
-    as a whole is a single rank, and a loop with a flattened format joins the rank inside.
-    """
+    as a whole is a single rank, and a loop with a flattened format joins the rank inside."""
     n = -1
     place = -1
     for d in range(m.D):
@@ -140,8 +139,7 @@ def largest_granules(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole
 
 def drops_empty(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
     """Whether level s receives no empty tiles of tensor t: both the level and its parent have metadata. A level holding
-    decoded tiles receives zeros (except with Q18).
-    """
+    decoded tiles receives zeros (except with Q18)."""
     parent = m.parent[t, s]
     if parent < 0:
         return 0
@@ -150,8 +148,7 @@ def drops_empty(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
 
 def store(m: Facts, k: FigureTables, x: OneDesign) -> None:
     """5.6, 6.5: largest number of words in tiles, share of instances with a tile, and stored words per word of these
-    tiles.
-    """
+    tiles."""
     for t in range(m.T):
         x.granule[t] = 0
         if x.packed[t, 0]:

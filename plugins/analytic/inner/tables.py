@@ -45,8 +45,7 @@ KINDS = 12
 
 def figures(k: FigureTables, table: Whole, count: Whole) -> Whole:
     """Start in `data` of the figures of a table for the first `count` arguments; -1 after a request for missing
-    figures.
-    """
+    figures."""
     key = table + 1
     for i in range(count):
         key = mixed(key, k.argument[i])
@@ -109,8 +108,7 @@ def enter_figures(k: FigureTables, starts: Wholes) -> None:
 
 def own_figures(k: FigureTables, key: Whole, count: Whole) -> Whole:
     """Reserve room for `count` figures computed by compiled code and return their start; -1 without room, and the
-    design is evaluated again.
-    """
+    design is evaluated again."""
     if (k.count + 1) * SPARSE > k.places.shape[0] or k.used + count > k.data.shape[0]:
         k.full = 1
         k.lacking = 1
@@ -130,8 +128,7 @@ def one_figure(k: FigureTables, table: Whole, count: Whole, other: Real) -> Real
 
 def arguments(m: Facts, k: FigureTables, t: Whole, extent: Reals2, row: Whole, first: Whole) -> Whole:
     """Write the table arguments of a part of tensor t from index `first` on: words, or words per rank. Return the
-    number of all arguments.
-    """
+    number of all arguments."""
     if m.by_shape[t] and m.ranks[t] > 0:
         for r in range(m.ranks[t]):
             k.argument[first + r] = width(m, t, r, extent, row)

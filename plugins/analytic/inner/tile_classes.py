@@ -15,8 +15,7 @@ def classes(
 ) -> None:
     """Class (B,) of designs with bounds and orders (L, D, B), from `index` (tiles, D); -1: none. A class is the tile
     next to the outermost level and the loop innermost around it. Options for dimension d lie in `options` up to
-    ends[d], ascending.
-    """
+    ends[d], ascending."""
     dims = sizes.shape[0]
     for b in range(out.shape[0]):
         tile = 0
@@ -56,8 +55,7 @@ def move(
     """Move designs into other classes, in place: bounds and orders (L, D, B) of `sizes` (D, B) get the tiles `wanted`
     (D, B) inside the first level, with `loop` (B,) innermost around them. The primes of dimension d are listed up to
     ends[d]. Factors leave the levels `giving` (L - 1,) in this order; the first level receives missing factors.
-    Scratch: (3, L).
-    """
+    Scratch: (3, L)."""
     levels = bounds.shape[0]
     for b in range(loop.shape[0]):
         first = 0
@@ -123,8 +121,7 @@ def cheapest(
 
     Numbers `drawn` (D, B, n) below 1 pick divisors of the extents at places `at` (D, B). `within` lists the places of
     the divisors of each option, option after option; `counts` holds the number of divisors, `sizes` (D,) the number of
-    options of a dimension.
-    """
+    options of a dimension."""
     for b in range(out.shape[0]):
         best = -1
         for k in range(drawn.shape[2]):

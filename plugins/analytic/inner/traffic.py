@@ -57,8 +57,7 @@ def traffic(m: Facts, k: FigureTables, x: OneDesign) -> None:
 
 def exchange_output(m: Facts, x: OneDesign, s: Whole) -> None:
     """4.4 for the output. The box of a strided output includes holes without partial sums, so counts are kept from 0
-    on.
-    """
+    on."""
     t = m.output
     x.updates[t, s] = floor(x.accesses[s] + 0.5)
     x.reads[t, s] = max(0.0, floor(x.accesses[s] - x.partition[s] + 0.5))
@@ -241,8 +240,7 @@ def has_gaps(m: Facts, t: Whole) -> Whole:
 
 def word_share(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole, outer: Whole) -> Real:
     """`holes`: share of words among the positions of tensor t delivered to the children of level s over the run. Words
-    delivered to several children at once, from level `outer` inwards, count once.
-    """
+    delivered to several children at once, from level `outer` inwards, count once."""
     axis = -1
     reach = 1.0
     count = 1.0

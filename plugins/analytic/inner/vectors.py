@@ -15,8 +15,7 @@ def vector_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     """Steps of the lanes over the steps with all lanes full; 0: no lanes step together.
 
     Lanes along loops moving a single operand are filled with words of this operand. Lanes along other loops are filled
-    with positions nonempty in every operand.
-    """
+    with positions nonempty in every operand."""
     group = m.spatial[m.S - 1]
     if group < 0:
         return 0.0
@@ -72,8 +71,7 @@ def deals_any(m: Facts, x: OneDesign) -> Whole:
 
 def own_words(m: Facts, k: FigureTables, x: OneDesign, t: Whole, group: Whole) -> Whole:
     """Write table arguments: words of tensor t along lanes and loops of the innermost level moving no other operand.
-    Return their number.
-    """
+    Return their number."""
     words = 1.0
     for r in range(m.ranks[t]):
         own = 1.0

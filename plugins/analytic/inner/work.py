@@ -18,15 +18,13 @@ STAYS = 2
 
 def piece(m: Facts, i: Whole, d: Whole, reach: Real, bound: Real, apart: Real) -> Real:
     """Extent of `bound` pieces of operand i, each `reach` long and starting `apart` from the last. Side by side the
-    pieces would lie in fewer blocks, so each counts up to the start of the next piece or the end of a block.
-    """
+    pieces would lie in fewer blocks, so each counts up to the start of the next piece or the end of a block."""
     return bound * (max(reach, min(apart, m.block_steps[i, d])) if bound > 1.0 else reach)
 
 
 def widen(m: Facts, x: OneDesign, h: Whole) -> None:
     """`wide`: extents of a lane's part of operands with equal tiles within blocks. The part covers temporal loops from
-    level h inwards, and the outer loops keeping the tile (`apart`).
-    """
+    level h inwards, and the outer loops keeping the tile (`apart`)."""
     for i in range(m.operand.shape[0]):
         if not m.alike[i]:
             continue

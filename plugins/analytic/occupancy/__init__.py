@@ -48,8 +48,7 @@ class TensorTables:
     """The tables of one tensor. A lock lets several threads take turns.
 
     Shapes of tiles are words, or words per tensor rank if `by_shape`: arrays (N,) of a single row or a row per tensor
-    rank.
-    """
+    rank."""
 
     def __init__(
         self,

@@ -56,8 +56,7 @@ class Bins:
         Bins are at most 0.17 standard deviations wide, except for the tails.
 
         Euler-Maclaurin: the probability below the edge between samples i and i+1, s occupancies apart, is sum_(j <= i)
-        p_j + (p_(i+1) - p_i)/24 (1 - 1/s^2).
-        """
+        p_j + (p_(i+1) - p_i)/24 (1 - 1/s^2)."""
         step = float(k[1] - k[0])
         sums = np.zeros(len(k) + 3)
         np.cumsum(p, out=sums[2:-1])

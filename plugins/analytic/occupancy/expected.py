@@ -22,8 +22,7 @@ POINTS = Tile._fields.index("points")
 
 def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
     """Units of ranks: one call per format for all k of its ranks, then expectations of all ranks, in batches of bounded
-    size.
-    """
+    size."""
     rows = tables.tiles.rows(ranks.tile)
     sizes = tables.tiles.table.data[rows, POINTS]
     found = [expected_at(tables, take(ranks, some)) for some in chunks(sizes, POINTS_AT_ONCE)]

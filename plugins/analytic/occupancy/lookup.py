@@ -43,8 +43,7 @@ def distinct(values: Array, axis: int | None = None) -> Array:
 def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
     """(N,) int64 keys from integer-valued arrays, with the multipliers from `first` on.
 
-    Two different inputs collide with a probability of about n^2 / 2^64 for n inputs: 10^-9 for a hundred thousand.
-    """
+    Two different inputs collide with a probability of about n^2 / 2^64 for n inputs: 10^-9 for a hundred thousand."""
     key = np.zeros(len(parts[0]), dtype=np.int64)
     for factor, part in zip(ODD[first:], parts, strict=False):
         if part.dtype == np.float64:
@@ -87,8 +86,7 @@ class Table(Generic[Row]):
 
     def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
         """Rows of all keys (N,), as columns (N,). `fill(first)` receives the indices (n,) of the first occurrence of
-        every missing key, ascending, and returns the missing rows, as columns (n,).
-        """
+        every missing key, ascending, and returns the missing rows, as columns (n,)."""
         rows = self.rows(keys, fill)  # may make new columns
         return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
 

@@ -52,8 +52,7 @@ def cut(
     first, then the pieces behind the last step of each bin.
 
     Input: n bins with steps of `occupied`, by rank and bin (2, n) in order; `steps` (3, n): number of steps, and
-    `occupied` at the mean occupancies (2, n) of the bin and the next. `occupied_at(rank, k)` is the function itself.
-    """
+    `occupied` at the mean occupancies (2, n) of the bin and the next. `occupied_at(rank, k)` is the function itself."""
     count = int(steps[0].sum())
     (rank, bin), source, (value, first), near = at, np.empty(count, np.int64), np.empty((2, count)), np.empty(4 * count)
     functions.place_steps(windows.numbers[2], rank, steps, means, source, value, first, near)

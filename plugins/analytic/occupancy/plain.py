@@ -15,8 +15,7 @@ from .methods import OccupancyMethods, Shape
 
 def packed(asked: OccupancyMethods, tile: Shape, lanes: float) -> tuple[float, float]:
     """Share of the lanes filled over all passes, and the mean number of passes, ceil(k / lanes), over all tiles. With
-    `lane-shares`, the share is the mean over tiles with nonzeros.
-    """
+    `lane-shares`, the share is the mean over tiles with nonzeros."""
     k, p = asked.distribution(tile)
     passes = np.ceil(k / lanes)
     mean, some = dot(p, passes), k > 0.0
@@ -43,8 +42,7 @@ def each_apart(asked: OccupancyMethods, tile: Shape, granule: Shape) -> float:
 
 def independent(asked: OccupancyMethods, fiber: Shape, position: Shape, fibers: float) -> float:
     """Expected maximum of independent fibers: sum of m (F(m)^fibers - F(m-1)^fibers). Positions of several words are
-    taken as independently empty.
-    """
+    taken as independently empty."""
     words = math.prod(position)
     if words == 1:
         m, p = asked.distribution(fiber)

@@ -49,8 +49,7 @@ class SharedTables:
 
     def get(self, make: Callable[..., Kept], *arguments: Any) -> Kept:
         """`make(*arguments)`, or the table made earlier from equal arguments. Arguments compared by identity, such as
-        data in memory, get a new table, not kept.
-        """
+        data in memory, get a new table, not kept."""
         key = content(arguments)
         if key is None:
             return make(*arguments)

@@ -44,8 +44,7 @@ class Ranks(NamedTuple):
     @classmethod
     def of(cls, rows: Array, parts: int) -> Ranks:
         """Ranks from rows (N, columns): three shapes of `parts` numbers each, then the other columns, with `longest`
-        last.
-        """
+        last."""
         columns = np.ascontiguousarray(rows.T)
         tile, box, below = columns[: 3 * parts].reshape(3, parts, -1)
         last = 3 * parts + SINGLE
@@ -142,8 +141,7 @@ class UnitTables:
         empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
     ) -> None:  # fmt: skip
         """`empty`: probability of empty parts (N,) of the tensor; None: not used by formats. `pointers`: whether
-        offsets count.
-        """
+        offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
         self.group = np.array([float(form.group) for form, _ in formats])
 

@@ -22,8 +22,7 @@ def join(
     1]`.
 
     Results go to `out_x`, `out_p` up to `ends`, by number of kept blocks or, for the `last` footprint, in total.
-    Returns -1 if these arrays are too short. Scratch: `dense`, zeros.
-    """
+    Returns -1 if these arrays are too short. Scratch: `dense`, zeros."""
     at = 0
     for target in range(ends.shape[0]):
         least, most = dense.shape[0], -1
@@ -54,8 +53,7 @@ def place(
     x: Wholes, p: Reals, times: Whole, share: Real, step: Whole, first: Whole, size: Whole, out: Reals, after: Reals
 ) -> None:
     """Add a share of the probabilities of occupancies `times` x to the nearest two places `step` apart, modulo `size`,
-    from index `first` on: to `out` for the lower place, to `after` for the upper.
-    """
+    from index `first` on: to `out` for the lower place, to `after` for the upper."""
     for i in range(x.shape[0]):
         held = x[i] * times
         at = held // step

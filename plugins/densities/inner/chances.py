@@ -76,8 +76,7 @@ def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Pair:
     """P(0) by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m; `left` is N-M.
 
     With a = N-M+1/2 and b = N+1/2 the integral is m (log(1-M/b) + e(m/b) - e(m/a)): no differences of large numbers. The
-    next terms are in 1/(a-m): their error is below 1e-19 where a-m >= 256.
-    """
+    next terms are in 1/(a-m): their error is below 1e-19 where a-m >= 256."""
     a, b = left + 0.5, total + 0.5
     high, low = log_left(a, b, marked)
     p, lost = product(taken, high)
@@ -169,8 +168,7 @@ def times(a: Whole, b: Whole) -> Pair:
 
 def peak(total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, low: Reals, p: Reals) -> None:
     """P (n,) of consecutive k (n,), by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from index `mode`;
-    normalised. Scratch: `low` (n,).
-    """
+    normalised. Scratch: `low` (n,)."""
     top, rest, none = 1.0, 0.0, total - marked - taken + 1
     p[mode] = 1.0
     low[mode] = 0.0
@@ -194,8 +192,7 @@ def sampled_peak(
     total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, step: Whole, slope: Reals, p: Reals
 ) -> None:
     """As `peak`, for k at equal, odd steps s: log P(k+s) - log P(k) = s f(mid) + (s^3 - s)/24 f''(mid), f(k) =
-    log(P(k+1) / P(k)). Scratch: `slope` (n,).
-    """
+    log(P(k+1) / P(k)). Scratch: `slope` (n,)."""
     last = k.shape[0] - 1
     for i in range(last):
         near = k[i] + (step - 1) // 2

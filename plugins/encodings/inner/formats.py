@@ -19,8 +19,7 @@ def vary_formats(
 ) -> None:
     """Change one tensor per design, in place. Either copy the formats of the tensor `step` + 1 further on; or set
     format `value` at the slot `position`, or, if `compressed` (F,), at all slots from `position` inwards, otherwise at
-    all slots above. All arguments (B,).
-    """
+    all slots above. All arguments (B,)."""
     tensors = genes.shape[0] // slots
     for b in range(genes.shape[1]):
         mine = tensor[b] * slots
@@ -37,8 +36,7 @@ def vary_formats(
 
 def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -> None:
     """Replace, in place, compressed slots above a `strict` format by the nearest strict format inside. Flags (F,):
-    `strict` formats must not lie below `compressed` formats.
-    """
+    `strict` formats must not lie below `compressed` formats."""
     for tensor in range(genes.shape[0] // slots):
         last = tensor * slots + slots - 1
         for b in range(genes.shape[1]):
@@ -52,8 +50,7 @@ def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -
 
 def clear_outer(genes: Wholes2, slots: Whole, moves: Flags2, bounds: Reals3) -> None:
     """Zero, in place, the slots beyond a tensor's ranks. Ranks are loops with `bounds` (L, D, B) above one in
-    dimensions moving the tensor, (T, D).
-    """
+    dimensions moving the tensor, (T, D)."""
     for tensor in range(moves.shape[0]):
         for b in range(genes.shape[1]):
             ranks = 0

@@ -19,8 +19,7 @@ def change_one(genes: Wholes2, most: Whole, which: Wholes, drawn: Reals) -> None
 
 def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Whole, b: Whole) -> Whole:
     """Whether a mechanism needs metadata of a tensor not `packed` (T, B), or `decoded` (T, B) already at the
-    mechanism's level.
-    """
+    mechanism's level."""
     for t in range(needs.shape[1]):
         if needs[row, t] and (not packed[t, b] or decoded[t, b] <= level):
             return 1
@@ -29,8 +28,7 @@ def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Who
 
 def lacking(genes: Wholes2, needs: Flags2, levels: Wholes, packed: Flags2, decoded: Small2, out: Wholes2) -> Whole:
     """Place and design (2, n) of each gene lacking metadata, in the order of the genes; returns their number. `levels`
-    (A,): storage level of each place.
-    """
+    (A,): storage level of each place."""
     many, found = needs.shape[0] // max(genes.shape[0], 1), 0
     for place in range(genes.shape[0]):
         for b in range(genes.shape[1]):
@@ -47,8 +45,7 @@ def replace(
 ) -> None:  # fmt: skip
     """Replace, in place, the first `count` genes in `where` (2, n) by a mechanism without missing metadata and `owned`
     (A, M) at the place: the mechanism with the largest random number, if any. `drawn` (M count,): (M, genes) numbers
-    per place.
-    """
+    per place."""
     many, at, start = owned.shape[1], 0, 0
     for place in range(genes.shape[0]):
         some = 0

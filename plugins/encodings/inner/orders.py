@@ -52,8 +52,7 @@ def rank_of(order: Small3, level: Whole, b: Whole) -> Whole:
 
 def busy_first(codes: Wholes2, bounds: Reals3, order: Small3) -> None:
     """Recode orders, in place, with loops of bound one (`bounds`, (L, D, B)) last, in the order of the workload.
-    Scratch: `order` (1, D, 2).
-    """
+    Scratch: `order` (1, D, 2)."""
     dims = order.shape[1]
     for level in range(codes.shape[0]):
         for b in range(codes.shape[1]):
@@ -74,8 +73,7 @@ def vary_orders(
     codes: Wholes2, level: Wholes, first: Wholes, step: Wholes, kind: Reals, source: Wholes, order: Small3
 ) -> None:
     """Change the order of one level per design, in place: copy the order of the level at the next entry of `source`, or
-    swap the loop at `first` with the loop `step` + 1 places later. All (B,). Scratch: `order` (1, D, 1).
-    """
+    swap the loop at `first` with the loop `step` + 1 places later. All (B,). Scratch: `order` (1, D, 1)."""
     dims, copies = order.shape[1], 0
     for b in range(codes.shape[1]):
         if kind[b] < COPIED:

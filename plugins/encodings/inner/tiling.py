@@ -24,8 +24,7 @@ TRIES = 4
 """Number of trials for filling a spatial level; the fullest is used."""
 DRAWN = 6
 """Random numbers per move, before the numbers of factors: kind, factor, level, and three with a meaning specific to the
-kind.
-"""
+kind."""
 
 
 def bounds_of(x: TileFacts, genes: Wholes2, bounds: Reals3) -> None:
@@ -64,8 +63,7 @@ def ascending(x: TileFacts, genes: Wholes2) -> None:
 
 def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> None:
     """Apply one move per design, in place. `drawn` (DRAWN + g, B); `ways` (D + g, TRIES n) for the n moves filling a
-    level.
-    """
+    level."""
     fills = 0
     for b in range(genes.shape[1]):
         kind = drawn[0, b]
@@ -95,8 +93,7 @@ def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> N
 
 def largest(x: TileFacts, drawn: Reals2, b: Whole, level: Whole, there: Whole, dim: Whole) -> Whole:
     """Factor with the largest key, outside dimension `dim`: among the factors on a level if `there`, else among all
-    others; -1: none.
-    """
+    others; -1: none."""
     found = -1
     for i in range(x.row.shape[0]):
         if (1 if x.row[i] == level else 0) != there or x.dims[i] == dim:
@@ -108,8 +105,7 @@ def largest(x: TileFacts, drawn: Reals2, b: Whole, level: Whole, there: Whole, d
 
 def move_loops(x: TileFacts, dim: Whole, before: Whole, target: Whole, other: Whole, kind: Real) -> None:
     """Move all factors of a dimension from one level to another. In return comes the dimension's loop there (3 of 10),
-    the loop of the dimension of factor `other` (5 of 10), or nothing.
-    """
+    the loop of the dimension of factor `other` (5 of 10), or nothing."""
     back = x.dims[other] if other >= 0 else -1
     for i in range(x.row.shape[0]):
         if x.dims[i] == dim and x.row[i] == before:
@@ -131,8 +127,7 @@ def fill_level(
 def fill(x: TileFacts, here: Whole, limit: Real, away: Whole, ways: Reals2, first: Whole) -> None:
     """Fill a spatial level with factors while they fit, dimension by dimension, in the order of the keys in `ways` from
     column `first` on. If `away` is not 0, the level's own factors first move to level `away`. The fullest of TRIES
-    trials is used.
-    """
+    trials is used."""
     best, dims = -1.0, ways.shape[0] - x.row.shape[0]
     for i in range(x.row.shape[0]):
         x.kept[i] = 0
@@ -178,8 +173,7 @@ def stay_some(x: TileFacts, genes: Wholes2, rows: Wholes, drawn: Reals2) -> None
 
 def stay(x: TileFacts, tensor: Real, place: Real, kind: Real) -> None:
     """Make a random tensor stationary during the temporal loops of a random level: the loops moving the tensor go to
-    the next outer level, or to the next inner level, from which loops not moving the tensor may come in return.
-    """
+    the next outer level, or to the next inner level, from which loops not moving the tensor may come in return."""
     t, levels = whole(tensor * x.moves.shape[0]), x.temporal.shape[0]
     level = whole(place * levels)
     outwards = (kind < 0.4 and level > 0) or level == levels - 1

@@ -88,8 +88,7 @@ def legal(problem: Problem, count: int, seed: int) -> Array:
 def features(problem: Problem, genomes: Array) -> Array:
     """(n, F) float64 of genomes (n, G): log2 of bounds and of their products from inside, positions of loops in 0..1.
 
-    A loop of bound one has the position 0.5.
-    """
+    A loop of bound one has the position 0.5."""
     columns = problem.space.decode(genomes).columns
     bounds = np.log2(columns["bounds"])
     inside = np.cumsum(bounds[::-1], axis=0)[::-1]

@@ -87,8 +87,7 @@ def sample(runner: Runner, study: Any, hardware: str) -> Samples:
 def first_component(genes: Array, few: int) -> tuple[Array, float]:
     """(B,) genes (B, G) along the first principal component of the first `few`, and its share of their variance.
 
-    Genes are scaled to mean 0 and variance 1 before.
-    """
+    Genes are scaled to mean 0 and variance 1 before."""
     spread = genes[:few].std(axis=0)
     scaled = (genes - genes[:few].mean(axis=0)) / np.where(spread > 0, spread, 1)
     _, sizes, axes = np.linalg.svd(scaled[:few], full_matrices=False)

@@ -1,4 +1,4 @@
-"""The results of *Weight Block Sparsity* (D'Alberto et al., arXiv 2407.09453) that need training, a module each.
+"""Table I of *Weight Block Sparsity* (D'Alberto et al., arXiv 2407.09453): accuracy after training.
 
-Those of its compiler come from the verb `sparsemap extra wbs`.
+The plugin `weight_blocks` has the pages of the compiler.
 """

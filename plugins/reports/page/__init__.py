@@ -15,8 +15,7 @@ from .content import Page
 def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
     """The page for the folder of a search, a study, a network or a chip, for a design file, or for several results.
 
-    Several results are divided by the `reference`. `SearchError` for any other folder.
-    """
+    Several results are divided by the `reference`. `SearchError` for any other folder."""
     from ..sides import NETWORK, TABLE, is_result
     from . import chip, one, results, study
 
@@ -36,8 +35,10 @@ def html(page: Page) -> str:
     """The page as an HTML file: it loads nothing, and every text is escaped."""
     import jinja2
 
+    from .one_unit import in_one_unit
+
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("page.html.jinja").render(page=page)
+    return environment.get_template("page.html.jinja").render(page=page, in_one_unit=in_one_unit)

@@ -1,4 +1,4 @@
-"""The page of `sparsemap design`: a chip for networks, to scale, with the worth of each choice."""
+"""The page of `sparsemap design`: one chip for networks, to scale."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Box = tuple[float, float, float, float]
 
 
 def chip(folder: Path, registry: Registry) -> Page:
-    """The page of a chip: floor plan, roofline with all layers, the chips tried, and the worth of each choice."""
+    """The page of a chip: floor plan, roofline with all layers, and the chips tried."""
     found = read_result(folder / CHIP)
     ratio = times(found["edp_js"] / _beside(found)[0]["edp_js"])
     told = {
@@ -55,7 +55,6 @@ def chip(folder: Path, registry: Registry) -> Page:
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
         Section("Chips tried, and layers on this one", [_tried(found), *roofline], tried),
-        *_worth(found),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
@@ -78,14 +77,6 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         shares = " and ".join(f"{needs[key]:.3f} of the {name}" for key, name in COSTS.items() if key in needs)
         need = f" and need {shares} claimed" if shares else ""
         lines.append(f"{needs['designs']:,} of {needs['of']:,} designs were executed on sampled tensors{need}.")
-    if rows := found.get("neighbours"):
-        idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
-        better = [row for row in rows if _size(row) and row["edp"] < 0.99]
-        named = [f"{row['key'].removeprefix('levels.')} {row['other']}" for row in better]
-        told = [f"{name} ({percent(row['edp'] - 1, 1)})" for name, row in zip(named, better, strict=True)]
-        its = "its" if len(idle) == 1 else "their"
-        lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
-        lines += [f"Better in EDP by itself: {listed(told)}."] if told else []
     return lines
 
 
@@ -226,8 +217,7 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tup
     """Multiplications per cycle against multiplications per word of the outermost level, and the layers without such
     words.
 
-    A point per design, if the level has a bandwidth.
-    """
+    A point per design, if the level has a bandwidth."""
     marks, weights, unmoved, width, peak = [], list[float](), list[str](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:
@@ -246,36 +236,6 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tup
     sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
     names = f"multiplications per word of {found['hardware']['levels'][0]['name']}", "multiplications per cycle"
     return [roofs(marks, peak, {"": width}, *names, sizes)] if marks else [], list(dict.fromkeys(unmoved))
-
-
-def _size(row: Mapping[str, Any]) -> bool:
-    return not row["key"].startswith(("formats.", "mechanisms."))
-
-
-def _unit(row: Mapping[str, Any]) -> str:
-    return f"{row['value']} of {row['key'].partition('.')[2]}"
-
-
-def _worth(found: Mapping[str, Any]) -> Iterator[Section]:
-    """Costs of the neighbouring chips, if judged: another value of each size, and without each unit."""
-    rows = found.get("neighbours") or []
-    sizes, units = ([(i, row) for i, row in enumerate(rows) if _size(row) is wanted] for wanted in (True, False))
-
-    def cells(i: int, row: Mapping[str, Any]) -> list[Any]:
-        layer = f"{row['layer']}: {times(row['edp_of_layer'])}" if row["edp_of_layer"] < 0.9995 else "none"
-        told = [number(row[key], times, f"neighbours.{i}.{key}") for key in ("edp", "area")]
-        return [*told, layer]
-
-    if sizes:
-        names = [(row["key"].removeprefix("levels."), str(row["value"]), str(row["other"])) for _, row in sizes]
-        table = [[*name, *cells(i, row)] for name, (i, row) in zip(names, sizes, strict=True)]
-        head = ["size", "is", "would be", "EDP", "area", "the layer that would gain most"]
-        yield Section("What each size costs", [PageTable(head, table)], "With another value, over those of the chip.")
-    if units:
-        table = [[_unit(row), *cells(i, row), "yes" if row["edp"] * row["area"] > 1 else "no"] for i, row in units]
-        head = ["unit", "EDP without it", "area", "the layer that would gain most", "pays for its area"]
-        text = "A unit pays where leaving it out makes EDP worse by more than it makes the chip smaller."
-        yield Section("Which units pay", [PageTable(head, table)], text)
 
 
 def _layers(found: Mapping[str, Any]) -> PageTable:

@@ -1,4 +1,4 @@
-"""Amounts in a table's column, in the unit of the largest amount."""
+"""One unit for all amounts of a table's column."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from collections.abc import Sequence
 
 import attrs
 
-from ..tables import Cell, PrintedNumber
+from ..tables import Cell, PageTable, PrintedNumber
 
 AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")
 APART = 1e4
-"""Ratio of amounts above which a column keeps individual units."""
+"""Largest ratio of amounts in one unit."""
 
 
-def in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
+def in_one_unit(table: PageTable) -> PageTable:
+    """The table with the amounts of a column in the unit of the largest, unless they are far `APART`."""
+    columns = [_in_one_unit([row[i] for row in table.rows]) for i in range(len(table.head))]
+    return attrs.evolve(table, rows=list(zip(*columns, strict=True))) if table.rows else table
+
+
+def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
     amounts = [(x, AMOUNT.fullmatch(x.text)) for x in column if isinstance(x, PrintedNumber) and x.value]
     units = {found[2] for _, found in amounts if found}
     values = [abs(x.value) for x, _ in amounts]

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from sparsemap.errors import SearchError, SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
@@ -122,8 +124,7 @@ def _shape(layer: Mapping[str, Any]) -> str:
 
 def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
     """A collapsed section for each design (loop nest, cycles, free resources), by its file in a plan, else by its
-    layer.
-    """
+    layer."""
     designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
     designs.pop("", None)  # operations
     for key, part in reversed(designs.items()):
@@ -140,8 +141,14 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
-        blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
+        blocks = [*design.section(outcome).blocks, *(_without_places(table) for table in tables if table)]
         yield key, Section(part.name, blocks, text, f"layer-{part.folder.name.removesuffix('.toml')}")
+
+
+def _without_places(table: PageTable) -> PageTable:
+    """The table with numbers of another file than the page's."""
+    rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
+    return attrs.evolve(table, rows=rows)
 
 
 # ------------------------------------------------------------------------------------------------------- several results
@@ -150,8 +157,7 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
 def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
     """The best result with reasons, numbers, ratios, layers, and energy and time of each result.
 
-    Ratios are to the reference, or else to the first result, within each problem.
-    """
+    Ratios are to the reference, or else to the first result, within each problem."""
     each, note = of_sides.alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
@@ -214,8 +220,7 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
     """Layers of the first network with several sides: a table, charts of the decisive layers, and a text.
 
     Decisive layers are ordered by the difference between the best and the next side. None if no two sides have layers
-    in common.
-    """
+    in common."""
     for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:

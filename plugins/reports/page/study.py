@@ -107,8 +107,7 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 def _result(path: Path | None) -> dict[str, Any]:
     """Data of a cell: its `result.json`, or the totals of a network (of its plan, if any) with the choices of its
-    layers.
-    """
+    layers."""
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
@@ -121,8 +120,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
     """Network cells of the first searcher, by hardware.
 
     Each side has all seeds with a total on every hardware, and is represented by the seed with the most typical ratio
-    of the best two.
-    """
+    of the best two."""
     found: dict[str, dict[str, dict[str, Path]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):

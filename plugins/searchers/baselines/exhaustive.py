@@ -35,8 +35,7 @@ class Enumeration:
 
     Genes are set one after another, segment by segment in `space.canonical_order`; unset genes hold their highest
     values. A prefix is dropped if `space.canonical` would rewrite one of its genes. `block` bounds the rows held per
-    gene.
-    """
+    gene."""
 
     space: Space
     block: int = 4096
@@ -65,8 +64,7 @@ class Enumeration:
 
     def count(self, rng: np.random.Generator, probes: int = 256) -> float:
         """Estimated number of canonical genomes, by Knuth's method: the product of the branches along random paths
-        down.
-        """
+        down."""
         rows = np.repeat(self.space.high[None, :], probes, axis=0)
         weights = np.ones(probes)
         for depth in range(len(self.plan)):

@@ -16,8 +16,7 @@ from .reinforcement import Score
 
 class Games(VecEnv):
     """Games, each starting at a random design and restarting after `steps` edits; the reward is the gain in merit.
-    Every query is one batch.
-    """
+    Every query is one batch."""
 
     def __init__(self, edits: Edits, games: int, steps: int, score: Score, rng: np.random.Generator) -> None:
         self.edits, self.steps, self.score, self.rng = edits, steps, score, rng

@@ -30,8 +30,7 @@ class GammaSearch(Searcher):
     parents: float = attrs.field(default=0.5, validator=_share)
     """Share of the population allowed to have children; at least the front of several objectives."""
     elites: float = attrs.field(default=0.05, validator=_share)
-    """Share of the population surviving unchanged, at least one design and the front; elites are not evaluated again.
-    """
+    """Share of the population surviving unchanged, at least one design and the front; elites are not evaluated again."""
     inject: float = attrs.field(default=0.1, validator=_share)
     """Share of new random designs among the children; at least one design, unless 0."""
     crossover_rate: float = attrs.field(default=0.5, validator=_share)
@@ -83,8 +82,7 @@ class GammaSearch(Searcher):
 
 def ranking(scored: Scored) -> tuple[Array, int]:
     """Rows sorted best first, and the size of the front. Designs on the front come first, then by one objective after
-    the other. With one objective, the front is the single best design.
-    """
+    the other. With one objective, the front is the single best design."""
     if scored.values is None:
         return np.argsort(scored.scores, kind="stable"), 1
     front = non_dominated(scored.values)

@@ -90,8 +90,7 @@ class Operators:
 
     def _dimensions(self) -> tuple[Array, Array, Array]:
         """Probability of each dimension in mutate-tile; dimensions swapped by crossover; dimensions allowed to run in
-        parallel.
-        """
+        parallel."""
         if not self.D:
             return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         problem = self.space.problem
@@ -182,8 +181,7 @@ class Operators:
 
     def outermost(self, count: int) -> Mappings:
         """`count` copies of one individual: all factors outermost, orders of the workload, the output's own dimensions
-        parallel.
-        """
+        parallel."""
         m = self.random(count)
         m.level[:], m.parallel[:] = 0, False
         m.order[:] = np.arange(self.D)
@@ -195,8 +193,7 @@ class Operators:
 
     def random(self, count: int) -> Mappings:
         """Random mappings: uniform levels of the factors, orders and sets of parallel dimensions; not necessarily
-        fitting.
-        """
+        fitting."""
         rng = self.rng
         level = rng.integers(0, max(self.S, 1), size=(count, len(self.dims)))
         order = rng.random((count, self.S, self.D)).argsort(axis=2)
@@ -216,8 +213,7 @@ class Operators:
 
     def crossover(self, first: Mappings, second: Mappings, chance: float) -> Mappings:
         """Both children of n pairs, (2n). With probability `chance` one item is swapped: the tiles of one dimension
-        over all levels, all orders, all parallel dimensions, or, in place of GAMMA's bypass, the other genes.
-        """
+        over all levels, all orders, all parallel dimensions, or, in place of GAMMA's bypass, the other genes."""
         count, rng = len(first), self.rng
         item = np.where(rng.random(count) < chance, rng.integers(0, 4, size=count), -1)
         dim = rng.choice(self.main, count) if len(self.main) else np.zeros(count, dtype=np.int64)
@@ -309,8 +305,7 @@ class Operators:
 
     def fit(self, m: Mappings) -> None:
         """GAMMA's repair: repeat mutate-tile while a tile exceeds its buffer; then, while a level exceeds its fan-out,
-        move the whole factors of one parallel dimension after the other outermost.
-        """
+        move the whole factors of one parallel dimension after the other outermost."""
         if not self.tiling:
             return
         rows, left = np.flatnonzero(self.overflows(m.level)), REDRAWS
@@ -336,8 +331,7 @@ class Operators:
 
     def legal(self, m: Mappings) -> Genomes:
         """Fitting mappings as genomes (n, G). The space's segments repair the genes unknown to GAMMA; designs still
-        invalid are proposed as they are.
-        """
+        invalid are proposed as they are."""
         self.fit(m)
         genomes = self.genomes(m)
         m.rest[:] = self.space.repair(genomes, self.rng)[:, self.rest]

@@ -46,8 +46,7 @@ class RandomSearch(Searcher):
 @attrs.frozen(kw_only=True)
 class RandomPruned(Searcher):
     """Distinct designs in random order; when draws hardly find new designs, the remaining designs are listed, and the
-    search ends.
-    """
+    search ends."""
 
     type_name: ClassVar[str] = "random-pruned"
 
@@ -59,16 +58,14 @@ class RandomPruned(Searcher):
     """Largest number of distinct designs of a small enough space."""
     draw: Literal["primes", "factorizations"] = "primes"
     """`primes`: the level of every prime factor is uniform. `factorizations`, as in Timeloop: the bounds of a dimension
-    are uniform among all factorizations of the size; even splits are then rarer.
-    """
+    are uniform among all factorizations of the size; even splits are then rarer."""
     prune_innermost: Literal["auto", "always", "never"] = "auto"
     """Whether the innermost level keeps the first of its loop orders; `auto`: if no design compresses a tensor."""
     victory: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Number of consecutive valid designs without improvement after which the search ends; 0: unlimited."""
     timeout: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Number of consecutive invalid designs after which the search ends; 0: unlimited. Both limits are checked after
-    every batch.
-    """
+    every batch."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         seen, patience = Seen(limit=math.inf), Patience(self.victory, self.timeout)

@@ -35,8 +35,7 @@ def bridge(run: Callable[[Score], None]) -> Proposals:
     """Proposals of code with its own loop: `run(score)` calls `score` to have designs scored.
 
     `run` may never return. The loop runs in a thread and alternates with the driver: only one of the two ever runs, so
-    a search stays sequential, and the result does not depend on timing.
-    """
+    a search stays sequential, and the result does not depend on timing."""
     questions: SimpleQueue[Array | BaseException | None] = SimpleQueue()
     answers: SimpleQueue[Array | None] = SimpleQueue()
 

@@ -85,7 +85,6 @@ class PopulationAdaptation(Nevergrad):
 
 def genes_at(points: Array, space: Space) -> Genomes:
     """Points of the unit cube (n, G) to genomes (n, G) int64: every value of a gene has an equal share of the gene's
-    axis.
-    """
+    axis."""
     cells = np.floor(np.asarray(points, dtype=np.float64) * (space.high - space.low + 1)).astype(np.int64)
     return space.low + np.clip(cells, 0, space.high - space.low)

@@ -13,8 +13,7 @@ def features(
     bounds: Reals3, order: Small3, moves: Flags2, spatial: Flags, over: Reals2, words: Reals2, out: Reals2
 ) -> None:
     """Features (n, F) of designs, see `Forecast`: from logarithms of bounds (L, D, n), orders (L, D, n), dimensions
-    moving a tensor (T, D), and spatial levels (L,). Scratch: (T, L) twice.
-    """
+    moving a tensor (T, D), and spatial levels (L,). Scratch: (T, L) twice."""
     levels, dims, tensors = bounds.shape[0], bounds.shape[1], moves.shape[0]
     for i in range(out.shape[0]):
         at = 0
@@ -60,8 +59,7 @@ def brought(
     bounds: Reals3, order: Small3, moves: Flags2, spatial: Flags, i: Whole, t: Whole, level: Whole, over: Reals2
 ) -> Real:
     """Logarithm of the number of deliveries of a tile of tensor t to `level`: over all outer temporal loops except the
-    innermost not moving the tensor, and over all instances with different parts.
-    """
+    innermost not moving the tensor, and over all instances with different parts."""
     total = 0.0
     goes = 0
     for outside in range(level - 1, -1, -1):
@@ -90,8 +88,7 @@ def alike(
     Williams, 2006).
 
     Each differing gene (G, N) adds `apart` to the squared distance. `columns` (F, k): features of the first designs;
-    `lengths` (N,): squared lengths of features. Scratch: (2, k).
-    """
+    `lengths` (N,): squared lengths of features. Scratch: (2, k)."""
     for i in range(features.shape[0]):
         n = min(i + 1, columns.shape[1])
         for j in range(n):
@@ -113,8 +110,7 @@ def alike(
 
 def reduce(rows: Reals2, columns: Reals2) -> None:
     """Multiply rows (m, n), of which the first n form a positive definite matrix L L', by the inverse of L', in place;
-    entries above the diagonal are unchanged. Four columns at a time halve the memory traffic. Scratch: (n, n).
-    """
+    entries above the diagonal are unchanged. Four columns at a time halve the memory traffic. Scratch: (n, n)."""
     for i in range(rows.shape[0]):
         count = min(i, rows.shape[1])
         end = min(i + 1, rows.shape[1])

@@ -32,8 +32,7 @@ def pick_some(allowed: Array, chance: Array, rng: np.random.Generator) -> Array:
     """Pick one random allowed gene per genome, and each other allowed gene with probability `chance` (n, 1); (n, G)
     bool.
 
-    Rows of `allowed` (n, G) without any True stay empty.
-    """
+    Rows of `allowed` (n, G) without any True stay empty."""
     draw = rng.random(allowed.shape)
     first = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
     picked = allowed & (draw < chance)
@@ -52,7 +51,6 @@ def valid(scored: Scored) -> Scored:
 
 def part_starts(space: Space) -> PerGene:
     """(G,) bool: whether a natural part of the genome begins at the gene: a segment, or a tensor's or dimension's run
-    of genes.
-    """
+    of genes."""
     stems = [(name, gene.rpartition(".")[0]) for name, part in space.slices.items() for gene in space.names[part]]
     return np.array([i == 0 or stem != stems[i - 1] for i, stem in enumerate(stems)], dtype=bool)

@@ -17,8 +17,7 @@ class SensitivityAware(Crossover):
     """Cuts only at the borders of runs of high-sensitivity genes, so that no run is torn apart.
 
     The borders of the genome's natural parts (orders, tiling by dimension, formats by tensor, skip/gate) are cut points
-    too, unless inside a high-sensitivity run.
-    """
+    too, unless inside a high-sensitivity run."""
 
     type_name: ClassVar[str] = "sensitivity-aware"
 
@@ -26,8 +25,7 @@ class SensitivityAware(Crossover):
     """Largest number of cut points per mating."""
     parts: bool = True
     """Whether the borders of natural parts are cut points; without these, and without high-sensitivity genes, nothing
-    is cut.
-    """
+    is cut."""
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         return _crossed(pairs, self.cut_points(context), self.points, context.rng)

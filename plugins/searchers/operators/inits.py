@@ -44,8 +44,7 @@ class Hypercube(Init):
     tries.
 
     The space of the high-sensitivity genes is cut into hypercubes; each gets a few random tries until a design is
-    valid. Low-sensitivity genes come from the valid designs of the calibration.
-    """
+    valid. Low-sensitivity genes come from the valid designs of the calibration."""
 
     type_name: ClassVar[str] = "hypercube"
 
@@ -90,8 +89,7 @@ def cubes(space: Space, axes: PerGene, count: int, rng: np.random.Generator) -> 
     """`count` hypercubes as inclusive bounds (count, G) twice. Genes outside `axes` (G,) bool keep their full range.
 
     Axes are cut into equal parts, the longest parts first, until there are `count` hypercubes or every part is a single
-    value. Fewer hypercubes than `count` are repeated; from more, distinct hypercubes are chosen at random.
-    """
+    value. Fewer hypercubes than `count` are repeated; from more, distinct hypercubes are chosen at random."""
     ranges = space.high - space.low + 1
     parts = np.ones(len(space), dtype=np.int64)
     while parts.prod() < count:

@@ -25,8 +25,7 @@ class AnnealingMutation(Mutation):
     """Changes the high-sensitivity genes of an offspring early on, other genes later.
 
     An offspring mutates with probability `rate`. One of its two gene segments is chosen with P_h and P_l. One gene of
-    this segment certainly changes, and further genes change so that `genes` change on average.
-    """
+    this segment certainly changes, and further genes change so that `genes` change on average."""
 
     type_name: ClassVar[str] = "annealing"
 

@@ -20,15 +20,13 @@ from .. import mating
 class SegmentMoves(Mutation):
     """The moves of a space's segments: two factors or whole loops swap levels, a tensor changes its formats.
 
-    Every segment is a part with a separate share; used alone, the mutation varies each genome in a random segment.
-    """
+    Every segment is a part with a separate share; used alone, the mutation varies each genome in a random segment."""
 
     type_name: ClassVar[str] = "segment-moves"
 
     def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
         """Moves by segment. A segment with more genes has a larger initial share; segments without any choice are
-        omitted.
-        """
+        omitted."""
         return [
             (SegmentMove(name=f"{self.type_name}:{name}", segment=name), math.sqrt(part.stop - part.start))
             for name, part in space.slices.items()
@@ -69,8 +67,7 @@ class SegmentCrossover(Crossover):
 class GreedyRanking(Selection):
     """Better designs mate more often, invalid designs never; at most two designs of equal score survive.
 
-    Designs with equal scores are nearly always the same design with different genes.
-    """
+    Designs with equal scores are nearly always the same design with different genes."""
 
     type_name: ClassVar[str] = "greedy-ranking"
 

@@ -48,8 +48,7 @@ class Ranking(Selection):
 class Nsga2(Selection):
     """Better ranks mate and survive first and, within a rank, less crowded designs.
 
-    With a single objective, this is a tournament by score and survival of the best.
-    """
+    With a single objective, this is a tournament by score and survival of the best."""
 
     type_name: ClassVar[str] = "nsga2"
 
@@ -94,8 +93,7 @@ def best_first(values: Values, enough: int | None = None) -> Rows:
 def ranks(values: Values, enough: int | None = None) -> PerDesign:
     """(n,) int64: 0 for the non-dominated rows, 1 for rows dominated by rank 0 only, and so on.
 
-    Once `enough` rows have a rank, all others share the next rank. Rows with infinite or missing values come last.
-    """
+    Once `enough` rows have a rank, all others share the next rank. Rows with infinite or missing values come last."""
     rank_of = np.full(len(values), -1, dtype=np.int64)
     rest = np.flatnonzero(np.isfinite(values).all(axis=1))
     count, rank = 0, 0

@@ -39,8 +39,7 @@ class ParetoObjective(Objective):
     """Designs are compared in several objectives; a search keeps the non-dominated designs.
 
     For progress, and for the best design, the score is `scalar`, or else the product of all values: for energy and
-    delay, the energy-delay product.
-    """
+    delay, the energy-delay product."""
 
     type_name: ClassVar[str] = "pareto"
     searcher: ClassVar[str] = "nsga2"

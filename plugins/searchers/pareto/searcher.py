@@ -154,8 +154,7 @@ def front_of(scored: Scored) -> Front:
 def unswept(space: Space, front: Front, swept: Seen, seen: Seen) -> Genomes | None:
     """New neighbours of the least crowded front design not in `swept`; None if all are swept.
 
-    The ends of the front and the design with the best score come first.
-    """
+    The ends of the front and the design with the best score come first."""
     if front.genomes is None:
         return None
     room = crowding(front.values)

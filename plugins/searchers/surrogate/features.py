@@ -23,8 +23,7 @@ class FeaturePoints:
     """The points of one space: log2 of all loop bounds (L, D), positions of all loops (L, D), other genes as 0..1.
 
     A loop's position is the number of loops with a bound above one from the innermost, including itself, over D; 0 for
-    a loop with bound one. GAMMA's view of a space identifies the mapping genes and draws legal mappings.
-    """
+    a loop with bound one. GAMMA's view of a space identifies the mapping genes and draws legal mappings."""
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         self.space, self.operators = space, Operators(space, rng)
@@ -66,8 +65,7 @@ class FeaturePoints:
 
     def inputs(self, points: Array) -> Array:
         """Inputs of the network, (n, F + L * D + D): points, log2 of the tiles at and below each level, and log2 of the
-        sizes.
-        """
+        sizes."""
         bounds = points[:, : prod(self.shape)].reshape(-1, *self.shape)
         tiles = bounds[:, ::-1].cumsum(axis=1)[:, ::-1].reshape(len(points), -1)
         sizes = np.log2(list(self.space.problem.sizes.values()))
@@ -83,8 +81,7 @@ class FeaturePoints:
 
     def nearest(self, points: Array) -> Genomes:
         """(n, F) -> (n, G): per dimension the nearest split, loops sorted by position, other genes rounded. The design
-        may be too large for a memory.
-        """
+        may be too large for a memory."""
         count, size = len(points), prod(self.shape)
         wanted = points[:, :size].reshape(-1, *self.shape)
         bounds = np.empty((*self.shape, count))

@@ -158,8 +158,7 @@ def kind_of(problem: Problem) -> dict[str, Any]:
 
 def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tuple[FeaturePoints, Array, Array]:
     """Up to `count` distinct legal mappings as points (n, F), and log2 of their scores (n,); fewer if the space has no
-    more. SpecError if none is found.
-    """
+    more. SpecError if none is found."""
     points = FeaturePoints(problem.space, rng)
     genomes, scores, misses = np.empty((0, len(problem.space)), dtype=np.int64), np.empty(0), 0
     while len(genomes) < count and misses < MISSES:
@@ -180,8 +179,7 @@ def train(
     problems: Sequence[Problem], samples: int, seed: int, told: Callable[[str], None] = lambda text: None
 ) -> tuple[Surrogate, list[float]]:
     """A surrogate for problems of one kind from `samples` legal samples, evenly from each problem; and per problem the
-    rank correlation of prediction and score over the held-out samples.
-    """
+    rank correlation of prediction and score over the held-out samples."""
     rng = np.random.default_rng(seed)
     about = kind_of(problems[0])
     for problem in problems[1:]:

@@ -25,8 +25,7 @@ class MindMappings(Searcher):
     """Descends the score predicted by a trained surrogate; evaluated scores do not steer the search.
 
     A step goes along the gradient to the nearest legal mapping, with the best predicted of several step lengths.
-    Mappings are not proposed twice.
-    """
+    Mappings are not proposed twice."""
 
     type_name: ClassVar[str] = "mind-mappings"
 

@@ -11,7 +11,7 @@ from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
 from ..layers import MeshLayer
 from ..schedule import compile_tiled, recomputed
-from . import KINDS, MeshSchedules
+from .schedules import KINDS, MeshSchedules
 
 CORES, SLOWER, TILES = 3, 16, range(1, 9)
 FIRST, LAST = "features.2", "features.9"
@@ -25,9 +25,9 @@ def segment(layers: Sequence[MeshLayer]) -> list[MeshLayer]:
     return list(layers[names.index(FIRST) : names.index(LAST) + 1])
 
 
-def point(source: MeshSchedules, kind: str, count: int, quirks: str = "none") -> dict[str, Any]:
+def point(source: MeshSchedules, kind: str, count: int) -> dict[str, Any]:
     """The chain in so many tiles, dense or sparse."""
-    fast = source.machine(CORES, quirks)
+    fast = source.machine(CORES)
     rates = {key: getattr(fast, key) / SLOWER for key in ("load", "load_weights", "write")}
     chain = segment(source.layers("vgg16", KINDS[kind]))
     schedule = compile_tiled(chain, attrs.evolve(fast, **rates), [(chain, count)])
@@ -36,9 +36,9 @@ def point(source: MeshSchedules, kind: str, count: int, quirks: str = "none") ->
     return {**found, "spilled_layers": spilled, "paper_s": PAPER_S[kind].get(count, "")}
 
 
-def report(source: MeshSchedules, name: str, quirks: str) -> Report:
-    chosen = "none" if quirks == "both" else quirks
-    every = {kind: [point(source, kind, count, chosen) for count in TILES] for kind in KINDS}
+def report(runner: Any, name: str) -> Report:
+    source = MeshSchedules(runner.registry)
+    every = {kind: [point(source, kind, count) for count in TILES] for kind in KINDS}
     dense, sparse = (min(mine, key=lambda row: row["seconds"]) for mine in every.values())
     whole = every["dense"][0]["seconds"]
     lines = [["tiles", "dense", "paper", "sparse", "paper", "multiply-adds", "layers that spill"]]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from sparsemap.cli.output import say
 from sparsemap.csv_files import read_csv
 from sparsemap.files import grouped
 from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
-from ..quirks import ALL
 from ..schedule import Schedule
-from . import KINDS, TITLES, MeshSchedules, modes_of
+from .schedules import KINDS, MODES, PAPER, SOUND, TITLES, MeshSchedules
 
-Modes = Mapping[str, str]
 PUBLISHED = Path(__file__).parent / "table-ii.csv"
 WHY = {
     "resnet50": "images of 7 columns on 8 columns of cores, and fragments of their circular buffer",
@@ -41,7 +40,7 @@ class Mesh:
     def error(self, kind: str) -> float | None:
         """Of the paper's count, relative to what the paper prints."""
         published = self.published[kind]
-        return self.ms[kind]["paper"] / published - 1 if published and "paper" in self.ms[kind] else None
+        return self.ms[kind][PAPER] / published - 1 if published else None
 
     def off(self) -> list[float]:
         """How far the cells that the paper prints are off, without the sign."""
@@ -61,33 +60,30 @@ def floors(schedule: Schedule) -> tuple[float, float]:
     return kept / (cores * machine.macs * machine.clock_hz), stored / (machine.columns * machine.load_weights)
 
 
-def measured(source: MeshSchedules, row: Mapping[str, str], modes: Iterable[str]) -> Mesh:
+def measured(source: MeshSchedules, row: Mapping[str, str]) -> Mesh:
     """The estimates beside a line of the paper's table."""
     network, cores = row["network"], int(row["cores"])
+    say(f"{TITLES[network]} on {cores} x {cores}")
     published = {kind: float(row[f"{kind}_ms"]) if row[f"{kind}_ms"] else None for kind in KINDS}
     ms, floor_ms = {}, {}
     for kind, sparsity in KINDS.items():
-        schedules = {mode: source.schedule(network, cores, sparsity, mode) for mode in modes}
+        schedules = {mode: source.schedule(network, cores, sparsity, mode) for mode in MODES}
         ms[kind] = {mode: schedule.seconds * 1e3 for mode, schedule in schedules.items()}
-        floor_ms[kind] = 1e3 * max(floors(next(reversed(schedules.values()))))
+        floor_ms[kind] = 1e3 * max(floors(schedules[SOUND]))
     return Mesh(network, cores, published, ms, floor_ms)
 
 
-def report(source: MeshSchedules, name: str, quirks: str) -> Report:
-    modes = modes_of(quirks)
-    found = [measured(source, row, modes) for row in read_csv(PUBLISHED)]
+def report(runner: Any, name: str) -> Report:
+    source = MeshSchedules(runner.registry)
+    found = [measured(source, row) for row in read_csv(PUBLISHED)]
     meshes = grouped(found, lambda mesh: mesh.network)
-    tables = {title: _table(meshes.get(network, []), modes) for network, title in TITLES.items()}
+    tables = {title: _table(meshes[network]) for network, title in TITLES.items()}
     printed = [(mesh.published["dense"], mesh.published["sparse"]) for mesh in found]
     gains = [dense / sparse for dense, sparse in printed if dense and sparse]
-    ratios = {title: [mesh.ratio(mode) for mesh in found] for mode, title in modes.items()}
-    counted = " and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items())
+    ratios = {title: [mesh.ratio(mode) for mesh in found] for mode, title in MODES.items()}
     networks = "\n\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
     ours = " ".join(f"{x.capitalize()}, they are {1 / max(y):.2f}x to {1 / min(y):.2f}x." for x, y in ratios.items())
-    text = page(
-        __file__, name, counted=counted, networks=networks, least=min(gains), most=max(gains), gains=ours,
-        left=_left(found) if "paper" in modes else "", habits=_habits(source, found) if "paper" in modes else "",
-    )  # fmt: skip
+    text = page(__file__, name, networks=networks, least=min(gains), most=max(gains), gains=ours, left=_left(found))
     rows: list[dict[str, Any]] = [
         {"network": mesh.network, "cores": f"{mesh.cores}x{mesh.cores}", "weights": kind}
         | {"paper_ms": mesh.published[kind] or ""}
@@ -96,28 +92,26 @@ def report(source: MeshSchedules, name: str, quirks: str) -> Report:
         for mesh in found
         for kind in KINDS
     ]
-    return Report(name, _headline(found, modes), text, rows, lambda: draw(found, modes))
+    return Report(name, _headline(found), text, rows, lambda: draw(found))
 
 
-def _table(found: Sequence[Mesh], modes: Modes) -> str:
-    off, over = ["off"] if "paper" in modes else [], (f"sparse / dense, {x}" for x in modes.values())
-    lines = [["cores", "weights", "paper", *modes.values(), *off, "floor", *over]]
+def _table(found: Sequence[Mesh]) -> str:
+    over = (f"sparse / dense, {x}" for x in MODES.values())
+    lines = [["cores", "weights", "paper", *MODES.values(), "off", "floor", *over]]
     for mesh in found:
         for kind, published in mesh.published.items():
             times = [f"{published:.3f}" if published else "-", *(f"{ms:.3f}" for ms in mesh.ms[kind].values())]
-            error = [f"{100 * e:+.1f} %" if (e := mesh.error(kind)) is not None else ""] if off else []
-            ratios = [f"{mesh.ratio(mode):.2f}" if kind == "sparse" else "" for mode in modes]
-            lines.append([f"{mesh.cores} x {mesh.cores}", kind, *times, *error, f"{mesh.floor_ms[kind]:.2f}", *ratios])
+            error = f"{100 * e:+.1f} %" if (e := mesh.error(kind)) is not None else ""
+            ratios = [f"{mesh.ratio(mode):.2f}" if kind == "sparse" else "" for mode in MODES]
+            lines.append([f"{mesh.cores} x {mesh.cores}", kind, *times, error, f"{mesh.floor_ms[kind]:.2f}", *ratios])
     return markdown_table(lines)
 
 
-def _headline(found: Sequence[Mesh], modes: Modes) -> str:
-    lines = []
-    if "paper" in modes:
-        errors = [off for mesh in found for off in mesh.off()]
-        near, fair = sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)
-        lines.append(f"as the paper counts: {near} of {len(errors)} published cells within 5 %, {fair} within 12 %")
-    for mode, title in modes.items():
+def _headline(found: Sequence[Mesh]) -> str:
+    errors = [off for mesh in found for off in mesh.off()]
+    near, fair = sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)
+    lines = [f"as the paper counts: {near} of {len(errors)} published cells within 5 %, {fair} within 12 %"]
+    for mode, title in MODES.items():
         ratios = [mesh.ratio(mode) for mesh in found]
         lines.append(f"{title}: sparse / dense {min(ratios):.2f} to {max(ratios):.2f}")
     return "\n".join(lines)
@@ -133,20 +127,7 @@ def _left(found: Sequence[Mesh]) -> str:
     return f"Cells that are more than 5 % off:\n\n{markdown_table(lines)}"
 
 
-def _habits(source: MeshSchedules, found: Sequence[Mesh]) -> str:
-    """What of the paper's count is sound, with the cells that are near without its repeats."""
-
-    def once(mesh: Mesh) -> Mesh:
-        where, count = (mesh.network, mesh.cores), (ALL - {"repeats"}, "paper")
-        schedules = ((kind, source.schedule(*where, x, *count)) for kind, x in KINDS.items())
-        return attrs.evolve(mesh, ms={kind: {"paper": schedule.seconds * 1e3} for kind, schedule in schedules})
-
-    errors, others = ([off for mesh in some for off in mesh.off()] for some in (found, map(once, found)))
-    near, without = (sum(error <= 0.05 for error in some) for some in (errors, others))
-    return page(__file__, "", "table-2-habits", near=near, without=without, published=len(errors))
-
-
-def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
+def draw(found: Sequence[Mesh]) -> Figure:
     panels: list[Panel] = []
     for network, title in TITLES.items():
         mine, lines = [mesh for mesh in found if mesh.network == network], []
@@ -154,7 +135,7 @@ def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
             printed = {mesh.cores: ms for mesh in mine if (ms := mesh.published[kind])}
             points = list(printed), list(printed.values())
             lines.append(Series(f"paper, {kind}", *points, "", hollow=kind == "sparse", like="paper"))
-            for mode, count in modes.items():
+            for mode, count in MODES.items():
                 every = [mesh.ms[kind][mode] for mesh in mine]
                 lines.append(Series(f"{count}, {kind}", [mesh.cores for mesh in mine], every, style, False, like=count))
         look: dict[str, Any] = {"plain": {"y": (1, 2, 5)}, "limits": {"xticks": [mesh.cores for mesh in mine]}}

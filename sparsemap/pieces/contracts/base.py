@@ -63,8 +63,7 @@ def naming(kind: str, type_key: str = "type", beside: bool = False, paths: bool 
 
     Schemas and the reference are written from it. Fields typed as a contract need none. `type_key`: the key for `type`
     in the tables; `beside`: the tables stand beside the other keys of the spec, each under the name of a type; `paths`:
-    paths of TOML files are allowed too.
-    """
+    paths of TOML files are allowed too."""
     return {NAMES: Naming(kind, type_key, beside, paths)}
 
 
@@ -116,6 +115,5 @@ class Piece:
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, Any] | None:
         """Fields for a short text form, so specs may say `type:text` (or `text`, for the default type) in place of a
-        name; None if a text cannot describe the piece.
-        """
+        name; None if a text cannot describe the piece."""
         return None

@@ -35,8 +35,7 @@ class RankShape:
     outer: Outer = attrs.field(factory=Outer)
     usual: float = 0.5
     """Fill of the rank in the whole tensor: share of non-empty positions. Formats may choose widths by this share, once
-    per tensor.
-    """
+    per tensor."""
     even: int = 0
     """Non-empty positions of every `group` of the tensor, if equal in all groups; otherwise 0."""
 
@@ -45,8 +44,7 @@ class RankShape:
         cls, length: int, words: int, outer: Outer, usual: float = 0.5, exact: bool = False, even: int = 0
     ) -> RankShape:
         """Shape of a rank of fibers of `length` positions, with `words` words below. With `exact`, widths are not
-        rounded up to powers of two.
-        """
+        rounded up to powers of two."""
         values = float(length), words + 1.0
         coord, offset = (max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in values)
         return cls(length, coord, offset, outer, usual, even)
@@ -66,8 +64,7 @@ class Code:
     @classmethod
     def of(cls, count: int, fields: Sequence[tuple[Array, Array, int]], entries: Array | None = None) -> Code:
         """Code of `count` fibers from fields. A field has the fiber of each entry (m,), ascending, its value, and the
-        bits per value. Within a fiber, values of the first field come first. Raises ValueError if a value does not fit.
-        """
+        bits per value. Within a fiber, values of the first field come first. Raises ValueError if a value does not fit."""
         fields = [field for field in fields if field[2] and len(field[0])]
         for _, values, bits in fields:
             wrong = values[(values >> bits != 0) | (values < 0)]

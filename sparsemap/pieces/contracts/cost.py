@@ -36,8 +36,7 @@ class Classes:
     labels: Mapping[str, Array]
     """Common features of the designs of each class, (N,) by name, for people and for a checker of proofs."""
     promising: Callable[[Designs, Array, np.random.Generator], Mapping[str, Array]] | None = None
-    """Changes B designs, with their classes (B,), to promising designs of the same class; returns the changed columns.
-    """
+    """Changes B designs, with their classes (B,), to promising designs of the same class; returns the changed columns."""
 
 
 @attrs.frozen(eq=False)
@@ -70,31 +69,26 @@ class CostModel(Piece):
 
     def forget(self) -> None:
         """Empties the tables shared by problems of a process. Costs never depend on the contents of the tables; probes
-        empty them.
-        """
+        empty them."""
 
     def copies(self, problem: Problem) -> Array | None:
         """(T, S) tiles of a tensor to hold at once at each level, such as two where double-buffered. None: one tile.
-        Read by segments to make tiles fit.
-        """
+        Read by segments to make tiles fit."""
         return None
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Lower bound in rows of costs: every design of the problem's space is at or above some row in all costs. A
-        single row is a bound on each cost. None: not known.
-        """
+        single row is a bound on each cost. None: not known."""
         return None
 
     def outlook(self, problem: Problem) -> Outlook | None:
         """Forecast of costs at other dimension sizes, none above the problem's, for the encoding's choice of padded
-        sizes. Has to be quick. None: not known.
-        """
+        sizes. Has to be quick. None: not known."""
         return None
 
     def classes(self, problem: Problem) -> Classes | None:
         """Classes of the designs by their dominant costs, each class with a bound. Searchers may begin with the best
-        classes, and leave out classes without a chance of a better design. None: not known.
-        """
+        classes, and leave out classes without a chance of a better design. None: not known."""
         return None
 
 
@@ -103,8 +97,7 @@ class Charge(Piece):
     """A hardware cost missing from a plain cost model, such as refreshing off-chip memory.
 
     A cost model with a field `charges` asks each charge for energy and cycles. Both depend on counts and chip alone, so
-    charges commute, and an execution (`sparsemap verify`) pays the same charges. Methods not overridden charge zero.
-    """
+    charges commute, and an execution (`sparsemap verify`) pays the same charges. Methods not overridden charge zero."""
 
     kind: ClassVar[str] = "charge"
     of_metadata: ClassVar[bool] = False
@@ -116,8 +109,7 @@ class Charge(Piece):
 
     def cycles(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
         """(B,) least cycles of the designs, finite and not negative: a design takes the maximum of its own cycles
-        (`counts.cycles`) and the cycles of every charge.
-        """
+        (`counts.cycles`) and the cycles of every charge."""
         return 0.0
 
     def least_pj(self, problem: Problem, cycles: float) -> float:
@@ -155,8 +147,7 @@ class Objective(Piece):
     @property
     def costs(self) -> tuple[str, ...]:
         """Names of the costs in the score, each from the cost model or from `problem.costs.DERIVED`; by default not
-        known.
-        """
+        known."""
         return ()
 
     @property
@@ -167,8 +158,7 @@ class Objective(Piece):
     @property
     def scenarios(self) -> Mapping[str, Scenario]:
         """Variants of the problem by name, for additional evaluations of designs: `Evaluation.scenarios` has the
-        results. Read from the objective returned by `of`.
-        """
+        results. Read from the objective returned by `of`."""
         return {}
 
     def of(self, problem: Problem) -> Objective:
@@ -178,15 +168,13 @@ class Objective(Piece):
     def score(self, evaluation: Evaluation) -> Array:
         """(B,) float64, lower is better. Invalid designs are set to infinity by the caller.
 
-        With several values, a single number for progress and for the choice of the best design.
-        """
+        With several values, a single number for progress and for the choice of the best design."""
         raise NotImplementedError
 
     @property
     def opens(self) -> bool:
         """Whether a search has a first part scored by `opening`, and then restarts from the designs with the best
-        scores. The final result is no worse than these designs. Read from the objective returned by `of`.
-        """
+        scores. The final result is no worse than these designs. Read from the objective returned by `of`."""
         return False
 
     def opening(self, evaluation: Evaluation) -> Array:

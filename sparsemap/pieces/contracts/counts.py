@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class ChipCounts:
     """Action counts of B designs on the whole chip, summed over instances, after gates and skips.
 
-    T tensors, S storage levels, the outermost first. An execution of one design gives the same record, with B = 1.
-    """
+    T tensors, S storage levels, the outermost first. An execution of one design gives the same record, with B = 1."""
 
     read: PerTile
     """(T, S, B) words read at a level, for its children and, in some models, for its parent."""
@@ -36,7 +35,6 @@ class ChipCounts:
     skipped_computes: PerDesign
     """(B,) multiply-accumulates skipped."""
     cycles: PerDesign
-    """(B,) clock cycles of the design: excludes charges of plugins for `Charge.cycles`, includes these for `Charge.pj`.
-    """
+    """(B,) clock cycles of the design: excludes charges of plugins for `Charge.cycles`, includes these for `Charge.pj`."""
     instances: PerLevel
     """(S + 1, B) instances in use at every level, then compute units."""

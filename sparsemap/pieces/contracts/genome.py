@@ -49,8 +49,7 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
 @attrs.frozen(kw_only=True)
 class Segment(Piece):
     """A run of genes with its decoder. Keep tables of a problem in `problem.remember`, and tables independent of the
-    chip in `problem.shared.remember`.
-    """
+    chip in `problem.shared.remember`."""
 
     kind: ClassVar[str] = "segment"
     provides: ClassVar[tuple[str, ...]] = ()
@@ -66,8 +65,7 @@ class Segment(Piece):
 
     def padded_for(self, problem: Problem) -> Mapping[str, int]:
         """Padded sizes where they depend on more than the problem's sizes (`problem.loops.sizes`), such as the
-        fan-outs.
-        """
+        fan-outs."""
         return self.padded_sizes(problem.loops.sizes)
 
     def why_padded(self, problem: Problem) -> str:
@@ -104,8 +102,7 @@ class Segment(Piece):
 
         Keeps everything common to both problems; a design of an equal problem does not change. With `fill`, loops move
         into spatial levels left empty by smaller sizes. By default designs of equal sizes stay, if they can be encoded
-        and no gene is a place in a list.
-        """
+        and no gene is a place in a list."""
         known = all(column in designs.columns for column in self.provides)
         if not known or list(source.sizes.items()) != list(target.sizes.items()) or self.choices(target):
             return None
@@ -118,15 +115,13 @@ class Segment(Piece):
         """A random neighbour of every genome, (g, B) -> (g, B): by default one gene gets another value.
 
         Override with changes known to keep designs sensible, such as swapping the levels of two factors. The input is
-        not changed.
-        """
+        not changed."""
         return neighbours(genes, self.genes(problem), rng)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Random genomes to start a search with, (g, count): by default uniform.
 
-        Override to draw likely good designs more often.
-        """
+        Override to draw likely good designs more often."""
         bounds = self.genes(problem)
         shape = (count, len(bounds.names))
         return rng.integers(bounds.low, bounds.high, size=shape, endpoint=True, dtype=np.int64).T
@@ -135,14 +130,12 @@ class Segment(Piece):
         """Repairs genes known to make a design invalid, with minimal changes, (g, B) -> (g, B).
 
         `columns` is the decoded genome, batch last; where segments depend on each other, earlier segments are already
-        repaired.
-        """
+        repaired."""
         return genes
 
     def settled(self, design: Design) -> Segment | None:
         """This segment without genes, decoding to the columns of `design`: a table in a design file. None: not
-        possible, or not needed; columns of loops, formats and mechanisms have tables of their own in a design file.
-        """
+        possible, or not needed; columns of loops, formats and mechanisms have tables of their own in a design file."""
         return None
 
     def lines(self, design: Design) -> Sequence[str]:
@@ -154,6 +147,5 @@ class Segment(Piece):
 
         With `columns` (named by `canonical_needs`), the canonical genes mean the same hardware behaviour as `genes` and
         are their own canonical genes. Setting later canonical genes to their highest values leaves the first genes
-        canonical. The input is not changed. By default every genome counts as a design of its own.
-        """
+        canonical. The input is not changed. By default every genome counts as a design of its own."""
         return genes

@@ -30,20 +30,17 @@ BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
 class MemoryLevel(Piece):
     """A type of memory; its fields are the keys of one storage level of a hardware spec, per instance.
 
-    `sparsemap.problem.levels.Level` is the same level with units resolved.
-    """
+    `sparsemap.problem.levels.Level` is the same level with units resolved."""
 
     kind: ClassVar[str] = "memory-level"
     may_vary: ClassVar[bool] = True
 
     capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "128 KB"'))
     """Data capacity per instance, such as "128 KB" (of 1024 bytes, as KiB and kB are) or "4096 words"; absent:
-    unlimited.
-    """
+    unlimited."""
     bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
     """Bandwidth per instance for reads and writes together, such as "32 GB/s" (of 1e9 bytes), or "4 words/cycle/child"
-    per child; absent: unlimited.
-    """
+    per child; absent: unlimited."""
     read_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
     """Bandwidth for reads alone; absent: unlimited."""
     write_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
@@ -56,8 +53,7 @@ class MemoryLevel(Piece):
     """Bits per data word at this level; absent: the word width of the hardware."""
     metadata_capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "16 KB"'))
     """Capacity of a separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never
-    full.
-    """
+    full."""
     metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1), metadata=unit("bit"))
     """Bits of one metadata access."""
     access_words: int = attrs.field(default=1, validator=attrs.validators.ge(1))
@@ -66,39 +62,31 @@ class MemoryLevel(Piece):
     """Instances served together by one access: the access costs the energy of all, even if only some take part."""
     bypass: tuple[str, ...] = ()
     """Tensors not stored at this level: roles (P, Q, R, S the operands, Z the output) or names. If a tensor has the
-    name of another tensor's role, write `role:Q` or `name:Q`.
-    """
+    name of another tensor's role, write `role:Q` or `name:Q`."""
     streams: tuple[str, ...] = ()
     """Operands of `bypass` to stream through: on the way in, words are written here and read again, at the cost of
-    energy and bandwidth, without taking room. They must be uncompressed.
-    """
+    energy and bandwidth, without taking room. They must be uncompressed."""
     links: tuple[str, ...] = ()
     """Tensors without sliding windows, as in `bypass`, with link transfers: compute units below this level, the
-    innermost, hand words on to their neighbours while the words stay the same.
-    """
+    innermost, hand words on to their neighbours while the words stay the same."""
     decodes: bool | tuple[str, ...] = False
     """Whether this level can decode, to keep tensors uncompressed that are compressed further out: all tensors, or a
-    list by role or name as in `bypass`. Operands are decoded on the way in; an output is encoded on the way out.
-    """
+    list by role or name as in `bypass`. Operands are decoded on the way in; an output is encoded on the way out."""
     double_buffered: bool | tuple[str, ...] = False
     """Whether the next tiles arrive while the children work on the current tiles: all tensors, or a list by role or
     name as in `bypass`. With the charge `overlap`, a single-buffered level waits for its transfers; a double-buffered
-    level has less room.
-    """
+    level has less room."""
     buffer_depth: int = attrs.field(default=2, validator=attrs.validators.ge(2))
     """Tiles of room for a double-buffered tensor."""
     work_stealing: bool = False
     """Whether the children or compute units fed by the level share the work of a tile evenly; for the charge
-    `imbalance`.
-    """
+    `imbalance`."""
     vectors: bool = False
     """Whether the compute units fed by the level work in lockstep, with each operand's nonzeros condensed to fill the
-    loops over them. With the charge `vectors`, a partly filled step takes as long as a full step.
-    """
+    loops over them. With the charge `vectors`, a partly filled step takes as long as a full step."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions examined per cycle by a skipping unit at the level, per child; absent: unlimited. For the charge
-    `intersection`.
-    """
+    `intersection`."""
     cells: str = ""
     """Cell type of the memory, a name from the technology's tables, such as "hp" or "lstp"; absent: the usual type."""
     leakage_mw: float | None = attrs.field(
@@ -109,8 +97,7 @@ class MemoryLevel(Piece):
         default=None, validator=attrs.validators.optional([attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     )
     """Share of the leakage left in an instance that a design does not use and switches off; absent: instances stay on.
-    For the charge `leakage`.
-    """
+    For the charge `leakage`."""
     energy: Mapping[str, float] = attrs.field(
         factory=dict,
         validator=attrs.validators.deep_mapping(value_validator=attrs.validators.ge(0)),

@@ -23,8 +23,7 @@ def styled(text: str, style: str) -> str:
     """Marks a part of a report to stand out on a terminal; styled parts cannot be nested.
 
     Styles: `strong`, `faint`, `heading`, `name`, `action`, `parallel`, `warning`; any other shows as plain text. Marks
-    count in `len`, so align first and mark then.
-    """
+    count in `len`, so align first and mark then."""
     return f"\x02{style}\x1f{text}\x03"
 
 

@@ -46,8 +46,7 @@ class Scored:
 
 Proposals = Generator[Any, Scored, Any]
 """Yields genomes (n, G) int64, or `Decoded` genomes, and receives the scores. The driver counts every row; it may cut
-the last batch short.
-"""
+the last batch short."""
 
 
 @attrs.frozen
@@ -62,8 +61,7 @@ class Context:
     """Share of the budget spent, 0..1."""
     notes: Mapping[str, Any] = attrs.field(factory=dict)
     """Earlier results of the searcher by name, such as the `sensitivity` (G,) of the genes after a calibration. A note
-    may be missing; operators must work without it.
-    """
+    may be missing; operators must work without it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -115,8 +113,7 @@ class Mutation(Piece):
 
     def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
         """Mutations with their initial weights, relative to each other. A search with adaptive shares gives each part a
-        share. By default a mutation is one part of weight 1.
-        """
+        share. By default a mutation is one part of weight 1."""
         return [(self, 1.0)]
 
 
@@ -129,15 +126,13 @@ class Searcher(Piece):
     @property
     def hears_all(self) -> bool:
         """Whether the result of the first batch includes all starting designs. Otherwise the best of the starting
-        designs replace at most the worst half of the batch.
-        """
+        designs replace at most the worst half of the batch."""
         return False
 
     @property
     def proves(self) -> float | None:
         """Proof factor (`Proof`): the search ends by itself only when every class of designs with bound * factor below
-        the best score has been tried in full. None: no proof intended.
-        """
+        the best score has been tried in full. None: no proof intended."""
         return None
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:

@@ -30,8 +30,7 @@ def name_bits(positions: Array | float) -> Array:
 class Fiber:
     """Ranks of tiles for formats: 1-D arrays of equal length N, an entry per (rank, occupancy) to encode.
 
-    A format that stores `block` positions together sees blocks as positions.
-    """
+    A format that stores `block` positions together sees blocks as positions."""
 
     fibers: Array
     """Expected non-empty fibers in the tile at its occupancy; for `encoded`, all fibers written."""
@@ -88,8 +87,7 @@ class Format(Piece):
 
     `units` or `metadata_bits` gives the metadata in a plain model (Timeloop's). The *codec* defines the stored bits:
     `encode` turns positions into bits, `decode` bits into positions, and `encoded` is the expected size of `encode`'s
-    output.
-    """
+    output."""
 
     kind: ClassVar[str] = "format"
 
@@ -108,8 +106,7 @@ class Format(Piece):
     """Positions listed together by the code, such as under a bit of the upper level of a bitmap; `Fiber.groups`."""
     offsets: bool = False
     """Whether every stored position, and the end of each fiber, has an offset into the data below. The offsets follow
-    the code of the rank and mark the ends of the fibers below.
-    """
+    the code of the rank and mark the ends of the fibers below."""
 
     of_one_word: bool = False
     """Whether a tile of one word also has metadata, as for a fiber of one position: its own place travels with it."""
@@ -138,8 +135,7 @@ class Format(Piece):
 
     def encoded(self, fiber: Fiber, outer: Outer) -> Units:
         """Expected units of `encode`'s output, shape (N,), without offsets; `fiber.fibers` counts all written fibers,
-        empty fibers too. By default `units`, enough for formats with units that are sums over written fibers.
-        """
+        empty fibers too. By default `units`, enough for formats with units that are sums over written fibers."""
         return self.units(fiber)
 
     def heeded(self, outer: Outer) -> Outer:
@@ -148,8 +144,7 @@ class Format(Piece):
 
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
         """Bits of n > 0 fibers; `rows` (n, L) bool, the stored positions, `tiles` (n,) the tile of each fiber,
-        ascending.
-        """
+        ascending."""
         raise NotImplementedError
 
     def decode(self, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:
@@ -169,15 +164,13 @@ ALL_OPERANDS = "operands"
 class Filter:
     """Filter of `target` accesses wherever the words of any leader are empty.
 
-    Tensors go by role: P, Q, R, S (operands by position), Z (output), `ALL_OPERANDS`; or by name.
-    """
+    Tensors go by role: P, Q, R, S (operands by position), Z (output), `ALL_OPERANDS`; or by name."""
 
     target: str
     leaders: tuple[str, ...]
     action: str = attrs.field()
     """"gate": spends the cycle, saves the energy. "skip": saves both. "condense": instances below with an empty leader
-    are not needed. "pack": the nonzeros of the target, the only leader, fill the lanes.
-    """
+    are not needed. "pack": the nonzeros of the target, the only leader, fill the lanes."""
     cycle: str = ""
     """Whether filtered accesses take their time: "passes" or "saved"; empty: by the action."""
     lookahead: int | None = None
@@ -186,8 +179,7 @@ class Filter:
     """Share of the empty positions in sight that are caught."""
     width: int | None = None
     """Largest number of positions passed per cycle by a skipping unit: a run of empty positions takes a cycle per
-    `width` positions. Affects time only, for the charge `intersection`; None: no limit.
-    """
+    `width` positions. Affects time only, for the charge `intersection`; None: no limit."""
     entries: bool = False
     """Whether `width` counts entries of any leader, as comparators of coordinates do, in place of positions."""
 
@@ -208,8 +200,7 @@ class Filter:
 
     def reached(self, empty: Array) -> Array:
         """Share of positions passed over, at a share `empty` of empty positions, each independent (7.1). Of every run
-        of empty positions each `lookahead`-th is not passed over, since no other position was in sight.
-        """
+        of empty positions each `lookahead`-th is not passed over, since no other position was in sight."""
         if self.lookahead is None:
             return empty if self.effectiveness == 1.0 else empty * self.effectiveness
         from ...inner.arrays import powers
@@ -241,6 +232,5 @@ class Mechanism(Piece):
 
         By default all, or `reached` for a `limited` filter; never more than `empty`. At the compute unit, `empty` is
         the share of computes open to the action; the remaining computes are carried out. Of several filters at the
-        compute unit, the first with the strongest action is asked.
-        """
+        compute unit, the first with the strongest action is asked."""
         return filter.reached(empty)

@@ -22,8 +22,7 @@ def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, 
     """Words per rank of the box over the extents of every dimension: 1 + sum of coefficient * (extent - 1).
 
     Halos and the holes of strides are counted. `extents` is a mapping by dimension name, or a sequence by dimension
-    index, of numbers or arrays of one shape; the words have the same shape.
-    """
+    index, of numbers or arrays of one shape; the words have the same shape."""
     widths = []
     for rank in ranks:
         width: Any = None
@@ -44,8 +43,7 @@ class Tensor:
     output: bool = False
     inside: tuple[tuple[int, int], ...] = ()
     """By rank, the first position of data and the end of data (exclusive): all other positions are padding. Empty: no
-    padding.
-    """
+    padding."""
     dims: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
     """The tensor's relevant dimensions."""
 
@@ -65,8 +63,7 @@ class Tensor:
 
     def words(self, sizes: Mapping[str, int]) -> tuple[Array, ...]:
         """By rank of the whole tensor, (positions,) bool: used by some compute, and not padding; a single True, (1,),
-        if all positions are. `SpecError` if a rank has too many positions to flag each.
-        """
+        if all positions are. `SpecError` if a rank has too many positions to flag each."""
         found = []
         for place, (rank, width) in enumerate(zip(self.ranks, self.shape(sizes), strict=True)):
             (dim, c), (other, more) = sorted([*rank, ("", 1)][:2], key=lambda term: -sizes.get(term[0], 1))
@@ -98,16 +95,14 @@ class Loops:
 class Occupancy:
     """Occupancy of the tiles of a tensor. `tile` is a tuple of words per rank; k counts nonzeros.
 
-    The tables of a cost model call this class once per distinct tile, never once per design.
-    """
+    The tables of a cost model call this class once per distinct tile, never once per design."""
 
     density: float
     """Nonzeros per word of the whole tensor."""
     by_shape: bool = False
     """Whether tiles of equal volume and different shape differ in occupancy (banded, actual data)."""
     actual: bool = False
-    """Whether the nonzeros are actual data, given by `draw`: for several actual tensors, common nonzeros are counted.
-    """
+    """Whether the nonzeros are actual data, given by `draw`: for several actual tensors, common nonzeros are counted."""
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,), without zero probabilities."""
@@ -163,14 +158,12 @@ class Workload(Piece):
     """Bits per word of the tensors, in place of the hardware's, where a level sets none; absent: the hardware's."""
     resides: Mapping[str, str] = attrs.field(factory=dict)
     """By tensor, the hardware level to keep the whole tensor: levels further out hold none of it. An earlier layer left
-    the tensor at the level, or a later layer reads it from there.
-    """
+    the tensor at the level, or a later layer reads it from there."""
     resident_words: Mapping[str, int] = attrs.field(factory=dict)
     """Words of room for resident tensors, where different from their box: padding and holes take no room."""
     slides: Mapping[str, str] = attrs.field(factory=dict)
     """Sliding dimension of resident tensors whose other layer runs interleaved. The outermost loop outside the level
-    walks along this dimension, and the level keeps the part needed for a turn of the loop.
-    """
+    walks along this dimension, and the level keeps the part needed for a turn of the loop."""
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
@@ -195,8 +188,7 @@ class Workload(Piece):
         """The workload with other densities of these tensors, in its field `density` by name; `SpecError` without the
         field.
 
-        Dependent densities, such as a derived density of an output, are derived anew.
-        """
+        Dependent densities, such as a derived density of an output, are derived anew."""
         if "density" not in attrs.fields_dict(type(self)):
             raise SpecError.at("", "", f"the densities of a workload of type '{self.type_name}' cannot be changed")
         return attrs.evolve(self, density={**self.density, **densities})  # type: ignore[attr-defined, call-arg]
@@ -210,16 +202,14 @@ class Operation(Piece):
 
     moves: ClassVar[bool] = True
     """Whether inputs are read and the output is written. False for concatenations and slices: words move nowhere, and
-    output words without a source in the inputs are read from the outermost level.
-    """
+    output words without a source in the inputs are read from the outermost level."""
 
     word_bits: ClassVar[None] = None
     """Words are as wide as the widest input."""
 
     wordwise: ClassVar[bool] = False
     """Whether an output word needs only the same word of each input, so the output can be computed wherever an input is
-    written.
-    """
+    written."""
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Output shape for these input shapes. ValueError if the shapes do not fit."""
@@ -231,6 +221,5 @@ class Operation(Piece):
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         """By rank of the output: step and size of the window into every input, in positions; (0, 0) if the whole rank
-        is needed at once. Empty: no windows along ranks, so whole inputs are needed.
-        """
+        is needed at once. Empty: no windows along ranks, so whole inputs are needed."""
         return ()

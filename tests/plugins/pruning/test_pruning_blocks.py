@@ -42,23 +42,14 @@ def test_a_column_that_scores_alone_would_empty_gets_the_block_that_costs_least(
 def test_balanced_masks_have_even_zeros(shape, sparsity):
     scores = RNG.random(shape)
     each = int(sparsity * shape[1] + 1e-9)
-    assert ((~balanced(scores, sparsity, "rows")).sum(axis=1) == each).all()
-    assert ((~balanced(scores, sparsity, "columns")).sum(axis=0) == int(sparsity * shape[0] + 1e-9)).all()
-    both = ~balanced(scores, sparsity, "both")
-    assert (both.sum(axis=1) == each).all() and np.ptp(both.sum(axis=0)) <= 1
-
-
-def test_balance_holds_for_scores_that_all_prefer_the_same_column():
-    scores = np.tile(np.arange(6.0), (6, 1))
-    both = ~balanced(scores, 0.5, "both")
-    assert (both.sum(axis=0) == 3).all() and (both.sum(axis=1) == 3).all()
+    assert ((~balanced(scores, sparsity)).sum(axis=1) == each).all()
 
 
 def test_masks_for_a_compiler_have_no_padding_in_any_split():
     scores = RNG.random((16, 16)) * np.linspace(0.2, 1, 16)
     split = Split(rows=4, out_blocks=2, in_blocks=4)
-    assert padding(kept_blocks(balanced(scores, 0.5, "none"), split)) > 0.2
-    assert padding(kept_blocks(balanced(scores, 0.5, "rows", part=4), split)) == 0
+    assert padding(kept_blocks(one_shot(scores, 0.5), split)) > 0.2
+    assert padding(kept_blocks(balanced(scores, 0.5, part=4), split)) == 0
 
 
 def test_gradual_pruning_never_brings_a_block_back_and_ends_at_its_share():

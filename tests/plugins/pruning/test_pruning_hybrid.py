@@ -37,19 +37,6 @@ def test_the_cheapest_rank_columns_of_all_layers_go_whatever_the_order_of_layers
     assert masks["b"].blocks.tolist() == [[1, 0], [0, 1], [0, 1]]
 
 
-def test_scores_per_weight_do_not_prefer_layers_with_fewer_rows():
-    layers, scores = pruner({"a": A, "b": B}, normalise="per-weight")  # 3/8, 7/8, 14/8 and 4/12, 17/12
-    masks = layers.step(scores, 0.2)
-    assert masks["a"].blocks.all() and masks["b"].blocks.tolist() == [[1, 0], [0, 1], [0, 1]]
-
-
-def test_a_budget_of_columns_counts_rank_columns():
-    layers, scores = pruner({"a": A, "b": B}, budget="columns")
-    assert layers.highest == 3 / 5
-    masks = layers.step(scores, 0.2)
-    assert masks["a"].blocks.sum() == 4 and masks["b"].blocks.all()
-
-
 def test_blocks_are_pruned_by_rank_not_by_physical_column():
     rng = np.random.default_rng(0)
     blocks = rng.permutation(40).reshape(4, 10).astype(float)

@@ -41,13 +41,12 @@ def test_saliency_is_the_weight_times_the_slope_of_the_loss(network, images, nam
         assert scores[index] == pytest.approx(abs(slope * value), rel=1e-4)
 
 
-def test_mean_gradients_do_not_depend_on_the_batch_and_sizes_of_gradients_do(network, images):
+def test_mean_gradients_do_not_depend_on_the_batch(network, images):
     def gradient(batch, **more):
         return evidence(network, images, ["conv2"], batch=batch, **more)["conv2"].gradient
 
     assert gradient(5) == pytest.approx(gradient(24), rel=1e-9)
     assert gradient(1, squared=True) == pytest.approx(gradient(24), rel=1e-9)
-    assert gradient(1, absolute=True).sum() > 1.5 * gradient(24, absolute=True).sum()
 
 
 def test_gradients_reach_pruned_words_of_kept_blocks_and_no_word_of_pruned_ones(network, images):

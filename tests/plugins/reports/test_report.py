@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
+from sparsemap_plugins.reports.page.one_unit import in_one_unit
 from sparsemap_plugins.reports.tables import PageTable, number
 
 from sparsemap import load_problem, search
@@ -172,7 +173,7 @@ def test_results_are_put_side_by_side(study):
 def test_amounts_of_a_column_have_one_unit():
     def column(*energies):
         table = PageTable(["", "energy"], [["a", number(x, format_energy)] for x in energies])
-        return [x if isinstance(x, str) else x.text for _, x in table.in_one_unit().rows]
+        return [x if isinstance(x, str) else x.text for _, x in in_one_unit(table).rows]
 
     assert column(3.9e6, 113e3, 11e3, None, 0.0) == ["3.9 uJ", "0.113 uJ", "0.011 uJ", "-", "0 uJ"]
     assert column(3.9e6, 1.1e6) == ["3.9 uJ", "1.1 uJ"] and column(3.9e9, 11.0) == ["3.9 mJ", "11 pJ"]

@@ -78,7 +78,6 @@ def test_the_score_is_the_weighted_sum_of_separate_evaluations(problem_of, genom
         ({"weights": [4, 0, 0, 0, 1]}, lambda edp: 4 * edp[0] + edp[4]),
         ({"weights": "equal", "reduce": "geomean"}, lambda edp: np.exp(np.log(edp).mean(axis=0))),
         ({"reduce": "max"}, lambda edp: (edp / np.array(POINTS)[:, None]).max(axis=0)),
-        ({"reduce": "regret", "references": [5, 4, 3, 2, 1]}, lambda edp: (edp / np.c_[[5, 4, 3, 2, 1]]).max(axis=0)),
     ],
 )
 def test_other_weights_and_reductions(keys, expected, problem_of, genomes, separate):
@@ -87,16 +86,6 @@ def test_other_weights_and_reductions(keys, expected, problem_of, genomes, separ
     edp = np.array([separate[density].edp[rows] for density in POINTS])
     assert rows.any()
     assert np.allclose(scores[rows], expected(edp), rtol=1e-12, atol=0)
-
-
-def test_regret_is_over_the_bounds_unless_references_are_given(problem_of, genomes, separate):
-    problem = problem_of(objective=robust(reduce="regret"))
-    evaluation, scores = scores_of(problem, genomes)
-    rows = evaluation.valid
-    bounds = [problem_of(density, "edp").bound for density in POINTS]
-    worst = np.max([separate[d].edp[rows] / bound for d, bound in zip(POINTS, bounds, strict=True)], axis=0)
-    assert np.allclose(scores[rows], worst, rtol=1e-12, atol=0)
-    assert problem.bound == pytest.approx(1.0)
 
 
 def test_fit_says_at_which_densities_a_design_must_be_valid(problem_of, genomes, separate):
@@ -173,9 +162,7 @@ def test_results_do_not_depend_on_the_block(problem_of, genomes):
     ("objective", "density", "other", "message"),
     [
         (robust(weights=[1, 2]), RANGE, 0.3, "weights.*has 2 weights, expected 5, one per scenario"),
-        (robust(reduce="regret", references=[1.0]), RANGE, 0.3, "references.*1 scores, expected 5"),
-        (robust(references=[1.0]), RANGE, 0.3, "references.*regret"),
-        (robust(reduce="mean"), RANGE, 0.3, "reduce.*'sum' or 'geomean' or 'max' or 'regret'"),
+        (robust(reduce="mean"), RANGE, 0.3, "reduce.*'sum' or 'geomean' or 'max'"),
         ("robust:pareto:energy,delay", RANGE, 0.3, "has 2 values"),
         ("robust:robust:edp", RANGE, 0.3, "robust already"),
         ("robust:epd", RANGE, 0.3, "did you mean 'edp'"),

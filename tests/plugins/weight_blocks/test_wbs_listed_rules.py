@@ -1,9 +1,8 @@
 """The rules that are in the authors' listings and not in the paper, on networks that are in none of them."""
 
 import pytest
+from sparsemap_plugins.weight_blocks import schedule
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
-from sparsemap_plugins.weight_blocks.pages import MeshSchedules
-from sparsemap_plugins.weight_blocks.pages.table_2 import _habits, measured
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.splits import Cut
 from wbs_layers import conv, machine
@@ -16,11 +15,10 @@ def layer(name: str, op: str, inputs: str, channels: int, outputs: int) -> MeshL
 
 
 @pytest.mark.parametrize(
-    ("cores", "repeats"),
-    [(2, {"a": 4, "b": 3, "c": 2}), (3, {"a": 3, "b": 2}), (4, {"a": 2, "b": 2}), (8, {})],
+    ("cores", "repeats"), [(2, {"a": 4, "b": 3, "c": 2}), (3, {"a": 3, "b": 2}), (4, {"a": 2, "b": 2}), (8, {})]
 )
 def test_what_writes_into_a_concatenation_is_repeated_for_the_channels_of_the_outermost(
-    cores: int, repeats: dict[str, int]
+    cores: int, repeats: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """a (16 channels) and b (24) are joined, and with c (48) and a pool (40) again: 128 channels. Neither the pool, nor what
     only reads a concatenation, nor what a sum reads is repeated."""
@@ -37,9 +35,10 @@ def test_what_writes_into_a_concatenation_is_repeated_for_the_channels_of_the_ou
         layer("sum", "add", "d e", 16, 16),
         layer("f", "conv", "sum", 16, 16),
     ]
-    listed = compile_layers(layers, machine(cores, "paper"))
+    listed = compile_layers(layers, machine(cores, listed=True))
     assert {one.cut.layer.name: n for one in listed.layers if (n := one.cut.layer.repeats) > 1} == repeats
-    once = compile_layers(layers, machine(cores, "listed-tiles,listed-memory,no-fill"))
+    monkeypatch.setattr(schedule, "repeats_of", lambda *_: 1)
+    once = compile_layers(layers, machine(cores, listed=True))
     for mine, other in zip(listed.layers, once.layers, strict=True):
         assert mine.steps.of["COMP"] == pytest.approx(mine.cut.layer.repeats * other.steps.of["COMP"])
 
@@ -57,19 +56,11 @@ def test_what_writes_into_a_concatenation_is_repeated_for_the_channels_of_the_ou
 def test_strided_1x1_layers_load_their_share_of_the_columns_where_a_buffer_cannot_take_all_outputs(
     cores: int, size: int, outputs: int, kernel: int, columns: int
 ) -> None:
-    found = Cut(conv(size, 128, outputs, kernel, stride=2), machine(cores, "paper"))
+    found = Cut(conv(size, 128, outputs, kernel, stride=2), machine(cores, listed=True))
     assert found.input_tile[0] == columns
 
 
 def test_from_ddr_pools_get_128_bytes_of_parameters_and_sums_192() -> None:
     layers = [layer("a", "conv", "input", 8, 16), layer("p", "maxpool", "a", 16, 16), layer("s", "add", "a p", 16, 16)]
-    _, pool, total = compile_layers(layers, machine(4, "paper")).layers
+    _, pool, total = compile_layers(layers, machine(4, listed=True)).layers
     assert [one.steps.of["LOADW"] * 4 * 2**30 for one in (pool, total)] == [128, 192]
-
-
-def test_the_page_says_what_is_sound_and_what_a_habit() -> None:
-    cells = MeshSchedules()
-    row = {"network": "inception-v3", "cores": "4", "dense_ms": "17.410", "sparse_ms": ""}
-    text = _habits(cells, [measured(cells, row, ["paper"])])
-    assert "Without repeats 0 of 1 cells are within 5 %, with them 1;" in text
-    assert text.count("a habit") == 5 and text.count("an assumption") == 2

@@ -182,6 +182,3 @@ def test_mistakes_of_a_hardware_file_name_it_and_options_that_exclude_each_other
     )
     masks = ("--masks", str(tmp_path), "--sparsity", "0")
     assert "exclude each other" in told("extra", "compile", "vgg16", "aie2-2x2", *masks, *out)
-    assert "--times has no data" in told(
-        "extra", "simulate", str(tmp_path), "--times", "--outputs", str(tmp_path / "y.npz")
-    )

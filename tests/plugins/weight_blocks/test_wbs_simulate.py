@@ -32,19 +32,13 @@ def other(name, op, sources, shape, kernel=(1, 1), stride=1, padding=(0, 0)) -> 
 
 
 def run(
-    folder: Path,
-    layers: list[MeshLayer],
-    columns: int,
-    rows: int = 0,
-    memtile: int = 0,
-    quirks: str = "none",
-    index: str = "u16",
+    folder: Path, layers: list[MeshLayer], columns: int, rows: int = 0, memtile: int = 0, index: str = "u16"
 ) -> SimulationOutcome:
-    mesh = attrs.evolve(machine(2, quirks), columns=columns, rows=rows or columns, index=index)
+    mesh = attrs.evolve(machine(2), columns=columns, rows=rows or columns, index=index)
     if memtile:
         mesh = attrs.evolve(mesh, memtile=memtile)
     write_schedule(folder, "net", "mesh", compile_layers(layers, mesh))
-    return executed(folder, times=quirks != "none")
+    return executed(folder)
 
 
 RNG = np.random.default_rng(0)
@@ -114,7 +108,7 @@ def test_pruned_blocks_are_never_multiplied(tmp_path: Path) -> None:
     layers = [conv("a", "x", (8, 16, 64), 64, (3, 3), mask=mask)]
     outcome = run(tmp_path, layers, 4, index="bitmap")
     assert outcome.correct
-    splits = read_schedule(tmp_path).layers["a"].splits
+    splits = read_schedule(tmp_path).schedule.plans["a"].splits
     steps = -(-8 // splits.rows)
     assert outcome.tally.blocks == mask.sum() * steps * splits.rows * 16
 
@@ -152,18 +146,9 @@ def test_constant_stages_with_two_buffers_take_the_formula() -> None:
         assert events == pytest.approx(constant(load, compute, write, count), rel=1e-12, abs=1e-12)
 
 
-def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_path: Path) -> None:
+def test_one_buffer_takes_longer(tmp_path: Path) -> None:
     outcome = run(tmp_path, graph(20, 26, 24), 4)
     assert 1.05 < outcome.single / outcome.events < 2.0
-    listed = run(tmp_path, graph(20, 26, 24), 4, quirks="paper")
-    assert listed.events > 1.004 * listed.seconds and not listed.equal
-
-
-@pytest.mark.parametrize("quirks", ["listed-tiles", "listed-memory", "listed-tiles,listed-memory,repeats"])
-def test_events_of_single_quirks_take_as_long_as_the_estimate(quirks: str, tmp_path: Path) -> None:
-    layers = [conv("a", "x", (14, 14, 512), 64, (3, 3), density=0.5), conv("b", "a", (14, 14, 64), 64, (3, 3), 2)]
-    outcome = run(tmp_path, layers, 2, quirks=quirks)
-    assert outcome.events == pytest.approx(outcome.seconds, rel=1e-3)
 
 
 NETWORK = """
@@ -209,7 +194,6 @@ def test_pruned_weights_are_compiled_and_simulated_and_their_splits_keep_the_nex
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--quirks", "no-fil"], "unknown quirk 'no-fil'; did you mean 'no-fill'"),
         (["--sparsity", "0.5", "--masks", "MASKS"], "exclude each other"),
         (["--masks", "MASKS"], "masks: b: is 2 x 4 blocks, expected 8 x 4"),
     ],

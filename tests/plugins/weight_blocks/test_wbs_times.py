@@ -5,12 +5,13 @@ from itertools import pairwise
 import attrs
 import numpy as np
 import pytest
-from sparsemap_plugins.weight_blocks.pages import MeshSchedules
+from sparsemap_plugins.weight_blocks.machine import CoreMesh
+from sparsemap_plugins.weight_blocks.pages.schedules import MeshSchedules
 from sparsemap_plugins.weight_blocks.pages.table_2 import PUBLISHED, floors, measured
-from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from wbs_layers import conv, machine
 
+from sparsemap import SpecError
 from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 
@@ -83,14 +84,14 @@ def test_the_sums_are_those_of_the_listing(cells: MeshSchedules) -> None:
 
 
 def test_most_cells_of_table_ii_are_within_a_twentieth_and_nearly_all_within_an_eighth(cells: MeshSchedules) -> None:
-    found = [measured(cells, row, ["paper"]) for row in read_csv(PUBLISHED)]
+    found = [measured(cells, row) for row in read_csv(PUBLISHED)]
     errors = [off for mesh in found for off in mesh.off()]
     assert (len(errors), sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)) == (36, 31, 35)
 
 
 def test_a_conv_alone_takes_the_times_of_fig_4() -> None:
     dense, sparse = (
-        compile_layers([conv(56, 64, 64, 3, density=d)], machine(4, "paper")).seconds * 1e6 for d in (1, 0.5)
+        compile_layers([conv(56, 64, 64, 3, density=d)], machine(4, listed=True)).seconds * 1e6 for d in (1, 0.5)
     )
     assert (dense, sparse) == (pytest.approx(216.6, rel=0.01), pytest.approx(123.3, rel=0.01))
 
@@ -136,13 +137,7 @@ def test_every_hardware_of_the_plugin_is_a_machine() -> None:
         assert paper == attrs.evolve(plain, **slower) != plain
 
 
-def test_unknown_quirks_and_other_hardware_are_told() -> None:
-    from sparsemap_plugins.weight_blocks.machine import CoreMesh
-
-    from sparsemap import SpecError
-
-    with pytest.raises(SpecError, match="unknown quirk 'no-fil'; did you mean 'no-fill'"):
-        quirks_of("repeats,no-fil")
+def test_other_hardware_is_refused() -> None:
     registry = load()
     with pytest.raises(SpecError, match="expected an outer level, then memtile and aie-core"):
         CoreMesh.of(registry.resolve("hardware", "cloud"), registry)

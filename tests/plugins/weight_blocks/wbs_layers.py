@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.machine import CoreMesh
-from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule_file import read_schedule
 from sparsemap_plugins.weight_blocks.simulate import NetworkData, SimulationOutcome, simulate
 
@@ -19,10 +18,10 @@ def registry():
     return load()
 
 
-def machine(cores: int = 4, quirks: str = "none", hardware: str = "") -> CoreMesh:
-    paper = "-paper" if quirks == "paper" else ""
+def machine(cores: int = 4, hardware: str = "", listed: bool = False) -> CoreMesh:
+    paper = "-paper" if listed else ""
     spec = registry().resolve("hardware", hardware or f"aie2{paper}-{cores}x{cores}")
-    return CoreMesh.of(spec, registry(), quirks_of(quirks))
+    return CoreMesh.of(spec, registry(), listed=listed)
 
 
 def conv(
@@ -35,7 +34,7 @@ def conv(
     return MeshLayer("layer", "conv", ("input",), *shape, (kernel, kernel), stride, (padding, padding), density, **more)
 
 
-def executed(folder: Path, times: bool = False) -> SimulationOutcome:
-    """A schedule that lies in a folder, on random data or (`times`) as events only."""
+def executed(folder: Path) -> SimulationOutcome:
+    """A schedule from a folder on random data."""
     compiled = read_schedule(folder)
-    return simulate(compiled, None if times else NetworkData.of(compiled))
+    return simulate(compiled, NetworkData.of(compiled))
