@@ -132,8 +132,7 @@ class MemoryTable:
 
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
         """A column at the node of the table, interpolated log-log, beyond the last row along the last two rows; the last
-        row for None (unlimited).
-        """
+        row for None (unlimited)."""
         log_kib = [log(kib) for kib in self.capacity_kib]
         wanted = log_kib[-1] if capacity_bits is None else log(max(capacity_bits, 1) / KIB_BITS)
         wanted = min(wanted, log_kib[-1] + FARTHEST)

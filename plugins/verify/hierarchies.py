@@ -106,8 +106,7 @@ def _prices(
 
     `price` is by the information from the next rank outside (`TOLD`), then by whether the rank marks the ends of the
     fibers inside. Offsets mark the ends too. `length`: positions of a fiber. `there` and `anywhere`: chance of a nonzero
-    by words of a part, in the tile and anywhere in the tensor.
-    """
+    by words of a part, in the tile and anywhere in the tensor."""
     full = max(words.values())
     below, box = (np.array([there[words[step[i]]] for step in steps]) for i in range(2))
     usual = np.array([anywhere[words[part]] for part, _ in steps])

@@ -89,8 +89,7 @@ def search(
     by `sparsemap import`: the search uses the project's space, starts from the project's design, and compares both
     designs. Ctrl-C ends the search and keeps the best design so far. With --out the same command resumes a stopped
     search, and ends with the same result. With --prove the search ends when no design can be better by more than a
-    factor; `sparsemap verify DIR/certificate.json` checks the proof.
-    """
+    factor; `sparsemap verify DIR/certificate.json` checks the proof."""
     from ..problem.doubts import doubts
     from ..problem.load import load_problem
     from ..searching.budget import Budget

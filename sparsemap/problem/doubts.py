@@ -26,7 +26,9 @@ def doubts(problem: Problem) -> list[str]:
     found = [f"{listed(names)} {has} no capacity: unlimited, without area and leakage"] if names else []
     clock_hz = units.frequency_hz(problem.hardware.clock)
     for level in inner:
-        found += [f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))]
+        found += [
+            f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))
+        ]
     return found
 
 

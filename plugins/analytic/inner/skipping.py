@@ -45,8 +45,7 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
     Two stages pass single positions: skips selecting words for the units, then skips of the units on the remaining
     positions. Each stage passes the positions between two products at its own width; the slower stage sets the rate.
     Skips further out pass tiles, and empty tiles take extra cycles. For a skip walking along entries, the positions are
-    entries.
-    """
+    entries."""
     positions = x.turns
     width = inf
     second = busy
