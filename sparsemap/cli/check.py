@@ -24,8 +24,8 @@ from ..pieces.faults import OURS, plugin_line
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
-from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.doubts import doubts
+from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.load import make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem

@@ -14,7 +14,7 @@ WINDOWS = {
     "density": {"P": 0.6, "Q": 1.0},
 }  # fmt: skip
 WORDS = 30 * 30
-ORDERS = [order for order in itertools.permutations("pqrs")][::3]
+ORDERS = list(itertools.permutations("pqrs"))[::3]
 
 
 def windows(order: tuple[str, ...], formats: list[str], **changes: object) -> dict[str, object]:

@@ -66,7 +66,7 @@ def registry():
 
 
 def build(table):
-    design = design_file.structure({"cost_model": "timeloop"} | table, registry())
+    design = design_file.structure({"cost_model": {"extends": "timeloop", "quirks": []}} | table, registry())
     return design.problem, design.batch
 
 
