@@ -27,6 +27,10 @@ from .prepared import COLUMNS, ModelTables, copies_of
 from .prices import leakage_pj_per_cycle
 
 
+COSTLY = frozenset({"window-positions"})
+"""Quirks that lower no cost: bounds hold with them."""
+
+
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     if value == "none":
         return ()
@@ -108,8 +112,13 @@ class AnalyticModel(CostModel):
 
         return Outlook(self._charged(problem, *found.least()), costs)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether costs are no lower than without quirks."""
+        return {*_quirk_set(self.quirks)} <= COSTLY
+
     def _bounds(self, known: ModelTables) -> bool:
-        return not (known.quirks or known.places.deals or known.joint or any(known.layout.linked))
+        return self.bounded and not (known.places.deals or known.joint or any(known.layout.linked))
 
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options

@@ -59,7 +59,7 @@ class Unavoidable:
     def of(cls, problem: Problem) -> Unavoidable:
         """Bounds for a problem; `SpecError` for a cost model or levels outside this arithmetic."""
         model = problem.cost_model
-        if getattr(model, "quirks", None) != "none" or problem.mapping_levels[0].spatial or len(problem.levels) < 2:
+        if not getattr(model, "bounded", False) or problem.mapping_levels[0].spatial or len(problem.levels) < 2:
             text = "certificates can be checked of the cost model 'analytic' without quirks, with one outermost memory"
             raise SpecError.at("certificate", "problem", text)
         if any(level.spatial and level.storage == 0 for level in problem.mapping_levels) or problem.scenarios:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsemap.inner.numbers import exp, expm1, log1p, power
-from sparsemap.inner.primitives import ceil, inf
+from sparsemap.inner.primitives import ceil, inf, sqrt
 from sparsemap.inner.types import Pair, Real, Whole
 
 from .computes import unit_kind
@@ -82,7 +82,7 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
         reached = c.left / x.units
         limit = min(m.sight[m.S], m.width[m.filters, candidate])
         if m.entries[m.filters, candidate]:
-            reached *= unit_entries(m, x, c, limit)
+            reached *= unit_entries(m, x, c, limit) * sqrt(busy / positive(x.mean_cycles))
             limit = 1.0
         second = passed(reached, busy, limit)
     for a in range(x.waits.shape[0]):
