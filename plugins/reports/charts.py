@@ -18,6 +18,8 @@ from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, na
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
 from sparsemap.spec.units import format_count
 
+from .compare.sides import WHOLE
+
 WIDTH = 4.4
 """Inches of a chart of a page."""
 LOG_FROM = 8.0
@@ -66,10 +68,6 @@ def colour(parts: Sequence[str], part: str) -> Any:
     """By what the part means, or by its place among the parts; paler from the ninth on."""
     turn, place = divmod(OF_MEANING.get(part, parts.index(part)), len(COLOURS))
     return (COLOURS[place], 0.5**turn)
-
-
-WHOLE = "all levels"
-"""What operations, and cost models that tell no level, have."""
 
 
 def with_units(levels: Sequence[str], units: Sequence[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import cast
 
 from sparsemap.files import percent
@@ -12,9 +11,9 @@ from sparsemap.plots import Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
-from .charts import WHOLE, Chart, Mark, bars, colour, with_charges, with_units
+from .charts import Chart, Mark, bars, colour, with_charges, with_units
+from .compare.sides import WHOLE, SidePart, by_level
 from .design_charts import energy_scale
-from .sides import SidePart
 from .wording import time_text
 
 Bar = tuple[str, Sequence[SidePart], str]
@@ -73,14 +72,11 @@ def seconds_scale(seconds: float) -> tuple[float, str]:
 
 
 def parts_of(costs: Breakdown, key: str) -> dict[str, float]:
-    """Energy in pJ by level and charge, or the cycles of what limits them, and of waiting; they add up to the whole."""
-    if key == "energy_pj":
-        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {WHOLE: costs.energy_pj}
-    timed = [(row.cycles, row.name) for row in reversed(costs.rows) if row.cycles is not None]
-    if not timed:
-        return {WHOLE: costs.cycles}
-    slowest, name = max(timed, key=itemgetter(0))
-    return {f"limited by {name}": slowest, **({WAITING: costs.waiting_cycles} if costs.waiting_cycles else {})}
+    """Costs `by_level`; names of limits say so."""
+    found = by_level(costs, key)
+    return {
+        name if key == "energy_pj" or name in (WHOLE, WAITING) else f"limited by {name}": x for name, x in found.items()
+    }
 
 
 def timeline(parts: Sequence[SidePart]) -> Chart | None:

@@ -18,7 +18,7 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
 
     `SearchError` for folders with none of these.
     """
-    from ..sides import NETWORK, TABLE, is_result
+    from ..compare.sides import NETWORK, TABLE, is_result
     from . import chip, one, results, study
 
     (path, *others) = paths

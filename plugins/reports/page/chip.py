@@ -19,9 +19,9 @@ from sparsemap.spec.units import format_count, format_energy
 
 from ..amounts import bandwidth_text
 from ..charts import GREY, Chart, Mark, colour, dots, roofs, scale, with_charges, with_units
+from ..compare.sides import NETWORK, sides_of
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
-from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, made

@@ -18,11 +18,11 @@ from sparsemap.searching.written import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 
-from .. import sides as of_sides
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, checked, labelled, result_of, sides_of
+from ..compare.shares import in_order, ratio, ratios, worth_of
+from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
+from ..compare.verdict import uncounted, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
-from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     rows = rows_of(folder)
-    folders = [of_sides.cell_folder(folder, row) for row in rows]
+    folders = [cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
     for row, result in zip(rows, results, strict=True):
         row["gap"] = result.get("gap")
@@ -113,7 +113,7 @@ def _result(path: Path | None) -> dict[str, Any]:
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
     network = read_result(path / NETWORK)
-    return {**network, **of_sides.plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
+    return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
@@ -142,9 +142,9 @@ def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
     if len(seeds) < 2:
         return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
     all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
-    worth = of_sides.worth_of(side for some in all_seeds for side in some)
-    best, second = of_sides.in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
-    each, mean = of_sides.ratios(second, best, worth), of_sides.ratio(second, best, worth) or 1.0
+    worth = worth_of(side for some in all_seeds for side in some)
+    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
+    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
     at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
     without = [next(iter(one.values())) for one in every if one not in known]
     return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
