@@ -23,14 +23,13 @@ from sparsemap.spec.units import format_count
 from sparsemap.study.comparison import compare
 
 from .charts import COMPUTE, GREY, Chart
-from .chip_charts import busy_chart, tree_chart
 from .compare.shares import worth_of
 from .compare.sides import TABLE, Compared, labelled, sides_of
-from .design_charts import convergence_chart, cycles_chart, energy_charts, roofline_chart
+from .design_charts import busy_chart, convergence_chart, cycles_chart, energy_charts, roofline_chart, tree_chart
 from .front import front_chart, named_score
 from .loop_nest import nest_levels
+from .network_charts import Bar, ratios_chart, stack, timeline
 from .outcome import DesignOutcome
-from .stacks import Bar, stack, timeline
 from .wording import einsum_text, formats_of, loop_text
 
 WIDTH = 3.5
@@ -190,7 +189,7 @@ def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figur
         text = f"of many designs only {listed(OF_MANY)} can be drawn, not {kind}; name the folder of one"
         raise SearchError(f"{path}: {text}")
     if kind == "ratios":
-        from .page.study import ratios_chart, rows_of
+        from .page.study import rows_of
 
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")

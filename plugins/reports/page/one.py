@@ -20,9 +20,8 @@ from sparsemap.spec.units import format_energy
 from ..amounts import change_text
 from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
-from ..chip_charts import area_chart, tree_chart
 from ..compare.sides import OF_SEARCH, checked
-from ..design_charts import convergence_chart, room_chart
+from ..design_charts import area_chart, convergence_chart, room_chart, tree_chart
 from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
 from ..tables import PageTable, PrintedNumber, number, numbers, share

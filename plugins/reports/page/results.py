@@ -35,7 +35,7 @@ from ..compare.shares import (
 )
 from ..compare.sides import NETWORK, Compared, SidePart, alike, compared, gone, labelled, name_of, named, sides_of
 from ..compare.verdict import uncounted, verdict
-from ..stacks import stack, timeline
+from ..network_charts import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
 from ..wording import CHIP_COSTS, chip_text, time_text

@@ -14,9 +14,9 @@ from sparsemap_plugins.reports.compare.shares import shares_of
 from sparsemap_plugins.reports.compare.sides import compared, sides_of
 from sparsemap_plugins.reports.compare.verdict import verdict
 from sparsemap_plugins.reports.figures import figure_of
+from sparsemap_plugins.reports.network_charts import coloured
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.stacks import coloured
 
 from sparsemap.cli.main import cli
 from sparsemap.csv_files import read_csv
