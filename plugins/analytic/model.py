@@ -26,7 +26,6 @@ from .occupancy.shared import SHARED
 from .prepared import COLUMNS, ModelTables, copies_of
 from .prices import leakage_pj_per_cycle
 
-
 COSTLY = frozenset({"window-positions"})
 """Quirks that lower no cost: bounds hold with them."""
 

@@ -5,27 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from sparsemap.csv_files import csv_text
 from sparsemap.files import four_digits, percent, times
-from sparsemap.plots import COLOURS, save, subplots
 from sparsemap.spec import toml_text
 from sparsemap.spec.units import format_energy
 from sparsemap.writing import write_texts
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
 EXECUTED_FILE = "executed.csv"
-FIGURE = "chips"
-"""Name of the figure, written if matplotlib is installed."""
 TOTALS = ("energy_pj", "cycles", "seconds")
 
 
@@ -137,10 +129,7 @@ class ChipResult:
         }
         if self.executed:
             texts[EXECUTED_FILE] = csv_text(self.executed)
-        written = write_texts({folder / name: text for name, text in texts.items()})
-        with suppress(ImportError):  # figures need the extra `plots`
-            written += save(partial(drawn, self), folder, FIGURE)
-        return written
+        return write_texts({folder / name: text for name, text in texts.items()})
 
     def text(self) -> list[str]:
         """Printed lines of the command, without tables."""
@@ -208,31 +197,6 @@ class ChipResult:
             costs = format_energy(row["energy_pj"]), f"{row['cycles']:,.0f}"
             table.append([row["layer"], str(row["times"]), *costs, *shares, over])
         return table
-
-
-def drawn(result: ChipResult) -> Figure:
-    """EDP over area of all chips with their front, and the area of the chosen chip by part."""
-    figure, (left, right) = subplots(1, 2, (8.6, 3.2), width_ratios=[1.5, 1])
-    valid, front = ([[x["area_mm2"] for x in rows], [*map(edp_js, rows)]] for rows in (result.valid, result.front))
-    left.scatter(*valid, s=12, color="#BBBBBB", label="chips tried")
-    left.step(*front, where="post", color=COLOURS[0], label="front")
-    for row, name, mark, colour in (
-        (result.searched, "chosen, as searched", "o", COLOURS[1]),
-        (result.final, "chosen, its layers searched longer", "*", COLOURS[1]),
-    ):
-        left.scatter([row["area_mm2"]], [edp_js(row)], s=60, marker=mark, color=colour, label=name, zorder=3)
-    left.axhline(edp_js(result.reference), color=COLOURS[2], ls="--", label=f"{result.base}, any units in each layer")
-    left.set(xlabel="area, mm2", ylabel="EDP of all layers, J s", yscale="log", title="Chips by area and EDP")
-    left.legend(fontsize=7)
-    names, areas = list(result.parts_mm2), list(result.parts_mm2.values())
-    right.barh(range(len(names)), areas, color=COLOURS[0])
-    right.set_yticks(range(len(names)), names)
-    for place, area in enumerate(areas):
-        right.text(area, place, f" {area:.3g}", va="center", fontsize=8)
-    right.invert_yaxis()
-    right.set(xlabel="mm2", title=f"Area of the chosen chip: {sum(areas):.3g} mm2")
-    right.margins(x=0.2)
-    return figure
 
 
 def _between(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""Charts of pages and figures: what they show as marks, and how matplotlib draws them at any width.
+"""Charts of pages and figures: marks, and the axes, colours and scales of their drawings by matplotlib.
 
-A mark has a `row` or a place `value`, a `part` (what is stacked or coloured), its size, and a `tip` that tells what it
-stands for.
+A mark has a `row` or a place `value`, a `part` (stacked or coloured), a size, and a `tip` for readers who point at it.
 """
 
 from __future__ import annotations
@@ -18,15 +17,23 @@ from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, na
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
 from sparsemap.spec.units import format_count
 
+from .compare.sides import WHOLE
+
 WIDTH = 4.4
-"""Inches of a chart of a page."""
+"""Inches of a chart on a page."""
 LOG_FROM = 8.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+"""Ratio of the largest to the smallest value of a logarithmic axis, at least."""
 LETTER = 0.075
 """Inches of a letter, about."""
 LONGEST = 30
 """Letters of a name at an axis."""
+MANY = 20
+"""Rows from which a chart is denser."""
 GREY = "#8A8F98"
+COMPUTE = 4
+"""Index of the colour of compute units."""
+OF_MEANING = {COMPUTES: COMPUTE, CHARGES: 6, WAITING: 7, "empty": 7}
+"""Indices of colours alike in all charts."""
 
 
 @attrs.frozen
@@ -37,13 +44,13 @@ class Mark:
     part: str = ""
     row: str = ""
     at: float = 0.0
-    """Height over `value`, of points and lines."""
+    """Height over `value` of points and lines."""
     tip: str = ""
 
 
 @attrs.frozen(eq=False)
 class Chart:
-    """Marks, and how they are drawn on so many inches."""
+    """Marks, and their drawing at a width in inches."""
 
     block: ClassVar[str] = "chart"
     marks: Sequence[Mark]
@@ -52,36 +59,28 @@ class Chart:
 
     @property
     def svg(self) -> str:
-        """For a page, whose colours it takes."""
+        """SVG in the colours of a page."""
         return inline_svg(lambda: self.draw(WIDTH))
 
 
-COMPUTE = 4
-"""The place of the colour of compute units."""
-OF_MEANING = {COMPUTES: COMPUTE, CHARGES: 6, WAITING: 7, "empty": 7}
-"""Colours of parts that look alike in all charts."""
+# ------------------------------------------------------------------------------------------------------------- colours
 
 
 def colour(parts: Sequence[str], part: str) -> Any:
-    """By what the part means, or by its place among the parts; paler from the ninth on."""
+    """The colour of a part by its meaning or its index, paler from the ninth on."""
     turn, place = divmod(OF_MEANING.get(part, parts.index(part)), len(COLOURS))
     return (COLOURS[place], 0.5**turn)
 
 
-WHOLE = "all levels"
-"""What operations, and cost models that tell no level, have."""
-
-
 def with_units(levels: Sequence[str], units: Sequence[str]) -> list[str]:
-    """Levels from the outermost inwards and the compute units, whose place is the same whatever the number of levels."""
+    """Levels from the outermost inwards and the compute units, whose index does not depend on the number of levels."""
     gap = [""] * (COMPUTE - len(levels))
     fifth, further = levels[COMPUTE : COMPUTE + 1], levels[COMPUTE + 1 :]
     return [*levels[:COMPUTE], *gap, *(units or [""]), *(fifth or [""]), WHOLE, "", *further]
 
 
 def with_charges(parts: Sequence[str], charges: Collection[str]) -> list[str]:
-    """The parts, and charges at places of paler colours that their names say, unless these are taken, whatever else is
-    called so."""
+    """Parts, and charges at free indices of paler colours by a hash of their names."""
     pale = len(COLOURS)
     found = ["" if part in charges else part for part in parts] + [""] * (2 * pale - len(parts))
     for name in sorted(charges):
@@ -91,20 +90,79 @@ def with_charges(parts: Sequence[str], charges: Collection[str]) -> list[str]:
     return found
 
 
+# ---------------------------------------------------------------------------------------------------------------- axes
+
+
+def row_axes(
+    width: float, rows: Sequence[str], axis: str, step: float = 0.27, base: float = 0.75, edge: float = 0.45
+) -> tuple[Figure, Axes]:
+    """A figure with named rows from the top, `step` inches each."""
+    figure, axes = subplots(1, 1, (width, base + step * len(rows)))
+    axes.set_ylim(len(rows) - edge, edge - 1)
+    named_ticks(axes.yaxis, rows)
+    axes.set_xlabel(axis)
+    return figure, axes
+
+
+def dots(axes: Axes, marks: Sequence[Mark], **look: Any) -> None:
+    """Points at `value` and `at`, with tips."""
+    tipped(axes.scatter([m.value for m in marks], [m.at for m in marks], **look), [m.tip for m in marks])
+
+
+def scale(axis: Any, values: Iterable[float], log_from: float = LOG_FROM) -> None:
+    """A logarithmic axis for values that differ by more than `log_from`, else a linear one."""
+    known = [value for value in values if math.isfinite(value)]
+    if known and min(known) > 0 and max(known) > log_from * min(known):
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        if max(known) < 1e4:
+            plain_log(axis, (1,) if max(known) > 1e3 * min(known) else (1, 2, 5))
+    else:
+        _counts(axis)
+
+
+def _counts(axis: Axis) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(4))
+    axis.set_major_formatter(lambda value, _: f"{value:.4g}" if not 1e4 <= abs(value) < 1e9 else format_count(value))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}…{name[-8:]}"
+
+
+def legend(figure: Figure, shown: Sequence[str], parts: Sequence[str]) -> None:
+    """A legend of colours, above."""
+    from matplotlib.patches import Patch
+
+    if shown:
+        patches = [Patch(color=colour(parts, part), label=part) for part in shown]
+        columns = 5 if sum(map(len, shown[:5])) < 40 else 3
+        order = [i for first in range(min(columns, len(shown))) for i in range(first, len(shown), columns)]
+        handles = [patches[i] for i in order]  # matplotlib fills columns, readers read lines
+        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1, columnspacing=1.1)
+
+
+def labels(figure: Figure, axes: Axes, columns: int = 2, **how: Any) -> None:
+    """A legend of all labels, above."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=columns, **how)
+
+
+# -------------------------------------------------------------------------------------------------------------- charts
+
+
 def bars(
     marks: Sequence[Mark], axis: str, ends: Mapping[str, str], parts: Sequence[str] = ("",), limit: float = 0.0,
     title: str = "",
 ) -> Chart:  # fmt: skip
-    """Horizontal bars in the order of the rows, stacked by part; `ends` has a text at the end of each bar, and `limit`
-    is where a line across them stands."""
+    """Horizontal bars in the order of the rows, stacked by part, with texts at their `ends`, and a line at the `limit`."""
     rows = list(dict.fromkeys(mark.row for mark in marks))
     if not rows:
         raise SearchError("there is nothing to draw: no layer has a design")
     totals = {row: math.fsum(mark.value for mark in marks if mark.row == row) for row in rows}
 
     def draw(width: float) -> Figure:
-        step = 0.27 if len(rows) < 20 else 0.19
-        figure, axes = subplots(1, 1, (width, 0.75 + step * len(rows)))
+        figure, axes = row_axes(width, [*map(_short, rows)], axis, 0.27 if len(rows) < MANY else 0.19)
         left = dict.fromkeys(rows, 0.0)
         for mark in sorted(marks, key=lambda mark: parts.index(mark.part)):
             if mark.value:
@@ -113,33 +171,29 @@ def bars(
                 tipped(bar[0], [mark.tip])
                 left[mark.row] += mark.value
         for row in filter(ends.get, rows):  # a row that was never searched has no bar
-            where = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+            where: Any = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
             axes.annotate(ends[row], (max(totals[row], limit), rows.index(row)), **where)
         if limit:
             axes.axvline(limit, color="black", linestyle="--", linewidth=0.9)
         room = max(width - LETTER * max(map(len, map(_short, rows)), default=0) - 0.4, 1.0)
         shares = {row: min(LETTER * (len(ends.get(row, "")) + 1) / room, 0.8) for row in rows}
         axes.set_xlim(0, max(max(totals[row], limit) / (1 - shares[row]) for row in rows) * 1.02 or 1.0)
-        axes.set_ylim(len(rows) - 0.45, -0.55)
-        named_ticks(axes.yaxis, [_short(row) for row in rows])
         _counts(axes.xaxis)
-        axes.set_xlabel(axis)
         shown = {m.part for m in marks if m.value and m.part != m.row}  # others are named at the axis
-        legend(figure, axes, [part for part in parts if part and part in shown], parts)
+        legend(figure, [part for part in parts if part and part in shown], parts)
         return figure
 
     return Chart(marks, draw, title)
 
 
 def convergence(scores: Sequence[Mark], shares: Sequence[Mark], axis: str, line: tuple[float, str] | None) -> Chart:
-    """Scores as steps over designs, with a level across and its name, and below them shares in per cent."""
+    """Scores as steps over designs with a named level across, and shares in per cent below."""
 
     def draw(width: float) -> Figure:
         ratios = {"height_ratios": [2.4, 1]}
         figure, (top, below) = subplots(2, 1, (width, 0.25 * width + 2.1), sharex=True, gridspec_kw=ratios)
         for axes, marks, one in ((top, scores, COLOURS[0]), (below, shares, COLOURS[2])):
-            xs, heights = [m.value for m in marks], [m.at for m in marks]
-            axes.step(xs, heights, where="post", color=one)
+            axes.step([m.value for m in marks], [m.at for m in marks], where="post", color=one)
             dots(axes, marks, s=40, color=one, alpha=0.01)
         if line and scores:
             top.axhline(line[0], color=COLOURS[1], linestyle="--", label=line[1])
@@ -157,7 +211,7 @@ def convergence(scores: Sequence[Mark], shares: Sequence[Mark], axis: str, line:
 def roofs(
     points: Sequence[Mark], peak: float, widths: Mapping[str, float], x: str, y: str, sizes: Sequence[float] = ()
 ) -> Chart:
-    """A roof for each part, by the words a cycle in `widths`, and its points below, which may have `sizes`."""
+    """A roofline: a roof per part by its words a cycle (`widths`), with points of optional `sizes`."""
     reach = [*(m.value for m in points), *(peak / words for words in widths.values())]
     low, high = min(reach, default=1.0) / 3, max(reach, default=1.0) * 3
 
@@ -166,9 +220,8 @@ def roofs(
         for at, (part, words) in enumerate(widths.items()):
             one, line = COLOURS[at % len(COLOURS)], [low, peak / words, high]
             axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=part)
-            some = [m for m in points if m.part == part]
             look: Any = {"s": sizes or 42, "color": one, "marker": MARKERS[at % len(MARKERS)], "zorder": 4}
-            dots(axes, some, alpha=0.7 if sizes else 1.0, **look)
+            dots(axes, [m for m in points if m.part == part], alpha=0.7 if sizes else 1.0, **look)
         lowest = min([low * min(widths.values(), default=1.0), *(m.at for m in points)]) / 2
         highest = max([peak, *(m.at for m in points)]) * 2.5  # what skips is above the roof
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest, highest), xlabel=x, ylabel=y)
@@ -177,76 +230,29 @@ def roofs(
             least, most = each.get_view_interval()
             plain_log(each, (1, 2, 5) if most < 100 * least else (1,))
         if len(widths) > 1:
-            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
+            labels(figure, axes, 2 if width > 4 else 1)
         return figure
 
     return Chart(points, draw, "roofline")
 
 
 def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = "") -> Chart:
-    """Points of `value` in a line per row, by part; 1 has a line across. `parts` has those of other charts as well."""
+    """Points at `value` in their rows, by part, with a line at 1; `parts` has those of other charts as well."""
     rows = list(dict.fromkeys(mark.row for mark in marks))
     shown = [part for part in parts if any(mark.part == part for mark in marks)]
 
     def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.8 + (0.24 if len(rows) < 20 else 0.17) * len(rows)))
+        figure, axes = row_axes(width, [*map(_short, rows)], axis, 0.24 if len(rows) < MANY else 0.17, 0.8, 0.4)
         axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
         for part in shown:
-            some = [mark for mark in marks if mark.part == part]
+            some = [attrs.evolve(mark, at=rows.index(mark.row)) for mark in marks if mark.part == part]
             marker = MARKERS[parts.index(part) % len(MARKERS)]
-            dots = axes.scatter(
-                [m.value for m in some], [rows.index(m.row) for m in some], s=26, marker=marker,
-                color=colour(parts, part), label=part, linewidths=0,
-            )  # fmt: skip
-            tipped(dots, [m.tip for m in some])
+            dots(axes, some, s=26, marker=marker, color=colour(parts, part), label=part, linewidths=0)
         scale(axes.xaxis, [1.0, *(mark.value for mark in marks)])
         axes.margins(x=0.06)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        named_ticks(axes.yaxis, [_short(row) for row in rows])
         axes.grid(visible=True)
-        axes.set_xlabel(axis)
         if len(shown) > 1:
-            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4, handletextpad=0.3)
+            labels(figure, axes, 4, handletextpad=0.3)
         return figure
 
     return Chart(marks, draw, title)
-
-
-def dots(axes: Axes, marks: Sequence[Mark], **look: Any) -> None:
-    """Points at `value` and `at`, with what they stand for."""
-    tipped(axes.scatter([m.value for m in marks], [m.at for m in marks], **look), [m.tip for m in marks])
-
-
-def scale(axis: Any, values: Iterable[float], log_from: float = LOG_FROM) -> None:
-    """Logarithmic if the values differ by more than `log_from`."""
-    known = [value for value in values if math.isfinite(value)]
-    if known and min(known) > 0 and max(known) > log_from * min(known):
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        few = max(known) > 1e3 * min(known)
-        if max(known) < 1e4:
-            plain_log(axis, (1,) if few else (1, 2, 5))
-    else:
-        _counts(axis)
-
-
-def _counts(axis: Axis) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(4))
-    axis.set_major_formatter(lambda value, _: f"{value:.4g}" if not 1e4 <= abs(value) < 1e9 else format_count(value))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}…{name[-8:]}"
-
-
-def legend(figure: Figure, axes: Axes, shown: Sequence[str], parts: Sequence[str]) -> None:
-    """A legend of colours, above."""
-    from matplotlib.patches import Patch
-
-    if shown:
-        patches = [Patch(color=colour(parts, part), label=part) for part in shown]
-        columns = 5 if sum(map(len, shown[:5])) < 40 else 3
-        order = [i for first in range(min(columns, len(shown))) for i in range(first, len(shown), columns)]
-        handles = [patches[i] for i in order]  # matplotlib fills columns, readers read lines
-        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1, columnspacing=1.1)

@@ -42,7 +42,7 @@ def explain_command(
     from sparsemap.problem import design_file
 
     from .explain import explain
-    from .many import explain_many, is_many
+    from .explain_many import explain_many, is_many
     from .variants import Base
 
     registry = load(plugin_dirs=plugin_dirs)
@@ -71,8 +71,9 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
-    from .differences import diff_lines, steps
-    from .many import diff_many, is_many
+    from .compare.designs import diff_lines, steps
+    from .compare.results import compare_results
+    from .explain_many import is_many
     from .variants import Base
 
     if second is None:
@@ -80,7 +81,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
         raise click.UsageError(f"{text}; of all in a folder: sparsemap report {first}")
     registry = load(plugin_dirs=plugin_dirs)
     if is_many(Path(first)) or is_many(Path(second)):
-        lines, data = diff_many((Path(first), Path(second)), registry)
+        lines, data = compare_results((Path(first), Path(second)), registry)
     else:
         one, other = (Base(design_file.load(path, registry)) for path in (first, second))
         found = steps(one, other)
@@ -121,8 +122,8 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
     from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
 
-    from .figures import KINDS, PlotSource
-    from .many import figure_of, is_many
+    from .explain_many import is_many
+    from .figures import KINDS, PlotSource, figure_of
     from .outcome import DesignOutcome
 
     path = Path(out)
@@ -162,7 +163,7 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     from sparsemap.writing import write_text
 
     from . import page
-    from .sides import gone
+    from .compare.sides import gone
 
     for module in ("jinja2", "matplotlib"):
         need(module, defaults.PAGE_FILE, "report")

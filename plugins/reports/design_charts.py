@@ -1,6 +1,6 @@
-"""What a design costs as charts, for pages and figures: energy, cycles, roofline, room, and the convergence of its search.
+"""Charts of a design: energy, cycles, roofline, room, area, busy levels, the chip as a tree, and the convergence of a search.
 
-The bars of an energy chart add up to the energy; those of the limit and of waiting to the cycles.
+Bars of energy add up to the energy of the design, bars of limits and waiting to its cycles.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from sparsemap.csv_files import read_csv
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array, plain
+from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING, LevelCosts
 from sparsemap.searching.result import HISTORY_FILE
@@ -23,24 +24,33 @@ from sparsemap.spec.units import format_bits, format_count, format_energy
 from .accesses import Accesses, AccessRow
 from .amounts import bandwidth_text
 from .breakdown import keeps_up
-from .charts import Chart, Mark, bars, convergence, roofs, with_charges
+from .charts import GREY, Chart, Mark, bars, colour, convergence, legend, roofs, with_charges
 from .loop_nest import held, room
 from .outcome import DesignOutcome
+from .wording import area_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
-"""What energy is spent on."""
+"""Purposes of energy."""
 LIMITS = ("keeps up", "limits the design", WAITING)
+IN_USE, METADATA, EMPTY = "in use", "metadata", "empty"
+DRAWN = 12
+"""Instances of a level in a tree; the last one stands for all others."""
+
+
+# -------------------------------------------------------------------------------------------------------------- energy
 
 
 def energy_scale(pj: float) -> tuple[float, str]:
-    """Picojoules of the unit in which an energy is printed, and its name."""
+    """Picojoules of the unit of an energy, and its name."""
     unit = format_energy(pj).split()[-1]
     return {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12}[unit], unit
 
 
 def energy_charts(outcome: DesignOutcome, without: Mapping[str, float] | None = None) -> Iterator[Chart]:
-    """By level, compute units and charge: stacked by tensor, then by what it is spent on; none where the cost model gives
-    no energies by level. `without`: by charge, pJ of the design without it."""
+    """Energy by level, compute units and charge, stacked by tensor, then by purpose; none without energies by level.
+
+    `without`: pJ of the design without each charge.
+    """
     rows, total = outcome.breakdown.energies, outcome.energy_pj
     if not any(pj for parts in rows.values() for pj in parts.values()):
         return
@@ -70,7 +80,7 @@ def energy_charts(outcome: DesignOutcome, without: Mapping[str, float] | None = 
 
 
 def _spent(found: Accesses) -> dict[str, float]:
-    """pJ of a tensor at a level by kind; what no access has is a charge, or less of the data where a charge saves."""
+    """pJ of a tensor at a level by purpose; the rest is a charge, or less data where a charge saves."""
     kinds = dict.fromkeys(KINDS, 0.0)
     for row in found.rows:
         first = row.name.split()[0]
@@ -81,7 +91,7 @@ def _spent(found: Accesses) -> dict[str, float]:
 
 
 def _formula(found: Accesses) -> str:
-    """How the energy of a tensor at a level comes about, a line per action and the sum."""
+    """Energy of a tensor at a level: a line per action, and the sum."""
     lines = [f"{found.tensor.name} at {found.level.name}", *(f"{row.name} {product(row)}" for row in found.rows)]
     lines += [f"charges {format_energy(found.other_pj)}"] if found.other_pj else []
     return "\n".join([*lines, f"sum {format_energy(found.energy_pj)}"])
@@ -91,8 +101,11 @@ def product(row: AccessRow) -> str:
     return f"{format_count(row.count)} × {row.price_pj:.4g} pJ = {format_energy(row.energy_pj)}"
 
 
+# -------------------------------------------------------------------------------------------------------------- cycles
+
+
 def cycles_chart(outcome: DesignOutcome) -> Chart | None:
-    """A bar for each level that is slower than the compute units, for these, and for what waits beyond the slowest."""
+    """Cycles of the compute units, of slower levels, and of waiting beyond the slowest."""
     problem, found = outcome.design.problem, outcome.breakdown
     levels: list[Level | None] = [*problem.levels, None]
     timed = [(row, level) for row, level in zip(found.rows, levels, strict=False) if row.cycles is not None]
@@ -118,7 +131,7 @@ def waiting_tip(outcome: DesignOutcome) -> str:
 
 
 def cycle_tip(outcome: DesignOutcome, row: LevelCosts, level: Level | None) -> str:
-    """The formula of the cost model where it holds, with its numbers; no `level` are the compute units."""
+    """The cost model's formula with its numbers, if it gives the cycles; `level` None for the compute units."""
     count, units = row.cycles or 0.0, outcome.design.problem.compute_name
     text = f"{row.name}: {format_count(count)} cycles"
     if level is None:
@@ -143,8 +156,7 @@ def cycle_tip(outcome: DesignOutcome, row: LevelCosts, level: Level | None) -> s
 
 
 def roofline_chart(outcome: DesignOutcome) -> Chart | None:
-    """Computes a cycle against computes a word at each level with a bandwidth and accesses, data and metadata, skipped
-    words aside; None where the cost model gives no computes, without marks where no level has a bandwidth."""
+    """Computes a cycle over computes a word, per level with a bandwidth and unskipped words; None without computes."""
     if outcome.computes is None:
         return None
     problem, (done, *_) = outcome.design.problem, outcome.computes
@@ -164,7 +176,7 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
 
 
 def traffic(outcome: DesignOutcome, level: Level) -> tuple[float, float]:
-    """Words that a level moves in all, but those that are skipped, and those that one instance can move in a cycle."""
+    """Words of a level without skipped ones, and words a cycle of one instance."""
     width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
     each, words = level.metadata_width / level.word_bits, 0.0
     for found in (found for found in outcome.accesses.values() if found.level is level):
@@ -173,13 +185,38 @@ def traffic(outcome: DesignOutcome, level: Level) -> tuple[float, float]:
     return words, width
 
 
+def busy_chart(outcome: DesignOutcome) -> Chart | None:
+    """Time in which each level moves words and the compute units compute, of the time of the layer."""
+    if outcome.computes is None or not outcome.units:
+        return None
+    problem, cycles, used = outcome.design.problem, outcome.cycles, outcome.detail.instances_used
+    busy: dict[str, float] = {}
+    for level in problem.levels:
+        words, width = traffic(outcome, level)
+        count = float(used[level.index, 0]) if used is not None else level.instances
+        if math.isfinite(width):
+            busy[level.name] = min(words / (width * max(count, 1.0)), cycles)
+    done, gated, _ = outcome.computes
+    busy[problem.compute_name] = min((done + gated) / outcome.units, cycles)
+    marks = []
+    for name, count in busy.items():
+        tip = f"{name}\nbusy for {format_count(count)} of {format_count(cycles)} cycles"
+        tip += ", on average over instances in use"
+        marks += [Mark(count, "busy", name, tip=tip), Mark(cycles - count, WAITING, name, tip=tip)]
+    ends = {name: percent(count / cycles) for name, count in busy.items()}
+    return bars(marks, "cycles", ends, ("busy", WAITING), title="who is busy, of the time of the layer")
+
+
+# ------------------------------------------------------------------------------------------------------- room and area
+
+
 def room_chart(outcome: DesignOutcome) -> Chart | None:
-    """The share of its capacity that each memory needs at most, by tensor."""
+    """Largest share of each memory's capacity in use, by tensor."""
     problem, detail = outcome.design.problem, outcome.detail
     limited = [level for level in problem.levels if level.capacity_bits]
     if not limited or not detail.knows("data_words_max"):
         return None
-    parts = [*(tensor.name for tensor in problem.tensors), "metadata"]
+    parts = [*(tensor.name for tensor in problem.tensors), METADATA]
     marks, ends = [], {}
     for level in limited:
         size = level.capacity_bits or math.inf
@@ -190,9 +227,89 @@ def room_chart(outcome: DesignOutcome) -> Chart | None:
     return bars(marks, "of the capacity, %", ends, parts, 100.0)
 
 
+def area_chart(outcome: DesignOutcome) -> Chart | None:
+    """Area of all instances of each level, and the share in use; None without areas."""
+    problem, chip, used = outcome.design.problem, outcome.design.problem.chip, outcome.detail.instances_used
+    if used is None or not outcome.detail.knows("data_words_max"):
+        return None
+    areas: dict[str, tuple[float, float]] = {}
+    for level, each in zip(problem.levels, chip.area_mm2.tolist(), strict=True):
+        if each:  # on the chip
+            full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
+            areas[level.name] = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
+    computes = problem.compute_instances
+    areas[problem.compute_name] = float(chip.mac_area_mm2) * computes, float(used[-1, 0]) / computes
+    marks, ends = [], {}
+    for name, (whole, share) in areas.items():
+        ends[name] = f"{area_text(whole)}, {percent(share)} used"
+        for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
+            marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
+    if not any(mark.value for mark in marks):
+        return None
+    return bars(marks, "area, mm2", ends, (IN_USE, EMPTY), title="area, to scale")
+
+
+def tree_chart(outcome: DesignOutcome) -> Chart | None:
+    """Instances of every level, filled with tiles and linked to the level above; None without counts of instances in use."""
+    problem, detail = outcome.design.problem, outcome.detail
+    if detail.instances_used is None or not detail.knows("data_words_max"):
+        return None
+    parts = [*(tensor.name for tensor in problem.tensors), METADATA]
+    used = [float(count) for count in detail.instances_used[:, 0]]
+    rows = [(level.name, level.instances, level.capacity_bits, held(level, detail)) for level in problem.levels]
+    rows.append((problem.compute_name, problem.compute_instances, None, []))
+    marks = []
+    for at, (name, count, size, bits) in enumerate(rows):
+        busy = used[min(at, len(used) - 1)] if at < len(rows) - 1 else used[-1]
+        about = f"{name}: {count:,} instances, {format_count(busy)} in use"
+        if size:
+            about += f"\n{format_bits(size)} each, {percent(sum(bits) / size)} full"
+        for part, some in zip(parts, bits, strict=False):
+            tip = f"{about}\n{part}: {format_bits(some)} in each"
+            marks.append(Mark(min(some / size, 1.0) if size else 0.0, part, name, min(busy / count, 1.0), tip))
+        if not bits:
+            marks.append(Mark(1.0, IN_USE, name, min(busy / count, 1.0), about))
+
+    def draw(width: float) -> Figure:
+        from matplotlib.patches import Rectangle
+
+        figure, axes = subplots(1, 1, (width, 0.62 * len(rows) + 0.4))
+        axes.axis("off")
+        axes.set(xlim=(0, 1), ylim=(len(rows), -0.25))
+        above: list[float] = []
+        for at, (name, count, size, _) in enumerate(rows):
+            here = [mark for mark in marks if mark.row == name]
+            shown = min(count, DRAWN)
+            side = min(0.7 / shown, 0.1)
+            lefts = [0.64 - side * shown / 2 + side * i for i in range(shown)]
+            for i, left in enumerate(lefts):
+                if above:
+                    parent = above[min(i * len(above) // shown, len(above) - 1)]
+                    axes.plot([parent, left + side / 2], [at - 0.42, at], color=GREY, linewidth=0.6)
+                on = (i + 0.5) / shown <= here[0].at or i == 0
+                x, wide, bottom = left + 0.1 * side, 0.8 * side, at + 0.58
+                axes.add_patch(Rectangle((x, at), wide, 0.58, facecolor="none", edgecolor=GREY, linewidth=0.8))
+                for mark in here if on else ():
+                    bottom -= 0.58 * mark.value
+                    patch = Rectangle((x, bottom), wide, 0.58 * mark.value, linewidth=0)
+                    patch.set_color(colour([*parts, IN_USE], mark.part))
+                    axes.add_patch(patch)
+                    tipped(patch, [mark.tip])
+            above = [left + side / 2 for left in lefts]
+            each = f"{count:,} x {format_bits(size)}" if size else f"{count:,}"
+            axes.text(0.0, at + 0.1, name, va="center", weight="bold", fontsize=8)
+            axes.text(0.0, at + 0.42, f"{each}\n{percent(here[0].at)} in use", va="center", fontsize=7)
+        legend(figure, [part for part in parts if any(m.part == part and m.value for m in marks)], [*parts, IN_USE])
+        return figure
+
+    return Chart(marks, draw, "the chip, with the design in it")
+
+
+# ----------------------------------------------------------------------------------------------------------- a search
+
+
 def history(folder: Path) -> tuple[Array, Array, Array]:
-    """For each batch the designs evaluated so far (int64), the best score (NaN before the first valid design), and the
-    per cent of the batch that are valid."""
+    """Per batch: designs evaluated so far (int64), the best score (NaN before the first), and per cent of valid designs."""
     rows = read_csv(folder / HISTORY_FILE)
     done, valid = (np.array([int(row[key]) for row in rows]) for key in ("evaluations", "valid"))
     best = np.array([float(row["best_score"] or math.nan) for row in rows])
@@ -200,8 +317,7 @@ def history(folder: Path) -> tuple[Array, Array, Array]:
 
 
 def convergence_chart(folder: Path, found: Mapping[str, Any], units: Sequence[str]) -> Chart:
-    """The best score against the designs evaluated, its proven bound, and the share of valid designs; `units`: the unit of
-    the score, if it has one."""
+    """The best score, its bound, and the share of valid designs over evaluated designs; `units` of the score, if any."""
     done, best, valid = (values.tolist() for values in history(folder))
     known = [(x, score) for x, score in zip(done, best, strict=True) if math.isfinite(score)]
     scores = [Mark(x, at=score, tip=f"{x:,} designs\nbest score {score:.4e}") for x, score in known]

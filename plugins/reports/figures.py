@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count
+from sparsemap.study.comparison import compare
 
 from .charts import COMPUTE, GREY, Chart
-from .chip_charts import busy_chart, tree_chart
-from .design_charts import convergence_chart, cycles_chart, energy_charts, roofline_chart
+from .compare.shares import worth_of
+from .compare.sides import TABLE, Compared, labelled, sides_of
+from .design_charts import busy_chart, convergence_chart, cycles_chart, energy_charts, roofline_chart, tree_chart
 from .front import front_chart, named_score
 from .loop_nest import nest_levels
+from .network_charts import Bar, ratios_chart, stack, timeline
 from .outcome import DesignOutcome
 from .wording import einsum_text, formats_of, loop_text
 
@@ -173,3 +177,42 @@ KINDS: dict[str, Callable[[PlotSource], Figure]] = {
     "space": space,
 }
 """By name what `sparsemap plot` draws: levels and tiles (`chip`), how long each level is busy, the design as boxes .."""
+
+
+OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
+"""Figures of many designs, with the cost in bars."""
+
+
+def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figure:
+    """Bars of energy or time of layers or cells, layers over time, or ratios of a study to the `reference`."""
+    if kind not in OF_MANY:
+        text = f"of many designs only {listed(OF_MANY)} can be drawn, not {kind}; name the folder of one"
+        raise SearchError(f"{path}: {text}")
+    if kind == "ratios":
+        from .page.study import rows_of
+
+        if not (path / TABLE).exists():
+            raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
+        return ratios_chart(compare(rows_of(path), reference, by)).draw(WIDTH)
+    sides = sides_of(path, planned=True)
+    if kind == "timeline":
+        if (chart := timeline(sides[0].parts)) is None:
+            raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
+        return chart.draw(WIDTH)
+    if len(sides) == 1 and not (path / TABLE).exists():
+        bars: list[Bar] = [(part.name, [part], "") for part in sides[0].parts]
+    else:
+        bars = [(name, side.parts, "") for name, side in _distinct(sides).items()]
+    return stack(bars, OF_MANY[kind]).draw(WIDTH)
+
+
+def _distinct(sides: Sequence[Compared]) -> dict[str, Compared]:
+    """Sides by distinct names; of the seeds of a cell the best."""
+    worth, names = worth_of(sides), [side.folder.name.split("--") for side in sides]
+    if len({len(parts) for parts in names}) > 1 or len(names[0]) < 4:  # not cells of a study
+        return {side.label: side for side in labelled(sides)}
+    several = [len(set(column)) > 1 for column in zip(*(parts[:-1] for parts in names), strict=True)]
+    found: dict[str, Compared] = {}
+    for side, parts in sorted(zip(sides, names, strict=True), key=lambda pair: pair[0].value(worth) or math.inf):
+        found.setdefault(" ".join(compress(parts, several)) or parts[0], side)
+    return {name: side for side in sides for name, best in found.items() if best is side}

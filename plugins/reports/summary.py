@@ -51,7 +51,7 @@ class SummaryText(Exporter):
             numbers.append(["search", f"{seen} valid   {result.searcher}, seed {result.seed}"])
         given: list[list[str]] = []
         if result.start and not best.scenarios:
-            from .differences import given_lines
+            from .compare.designs import given_lines
 
             given = given_lines(result, best.design)
         starts = [row for row in result.start if row["score"] is not None]

@@ -1,8 +1,8 @@
-"""The variants of a study next to each other: what each costs per cell, and how it relates to a reference.
+"""Variants of a study beside each other: costs per cell, ratios to a reference, and means with intervals.
 
-Variants are the searchers, spaces, formats, cost models or hardware of the study. The ratio of a cell is the cost that a
-variant found divided by the reference's, in a cell that differs in nothing else, its seed included: above 1 the reference
-is better. Cells in which one of the two found no valid design have no ratio.
+Variants are the searchers, spaces, formats, cost models or hardware of a study. A ratio divides the cost of a variant by the
+reference's in a cell alike in all else, seed included: above 1 the reference is better. Cells without two valid designs have
+no ratio.
 """
 
 from __future__ import annotations
@@ -28,65 +28,64 @@ from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
-"""In place of a hardware: the mean over the cells of all of them."""
+"""The group of all cells."""
 BY = ("formats", "mechanisms", "space", "cost_model", "searcher", "hardware")
-"""What may be compared, and first what is where several vary."""
+"""Axes that may be compared; the first that varies is the default."""
 NAMES = ("workload", "hardware", "searcher", *AXES, "seed")
 COSTS = {
     "edp": "EDP in pJ * cycles", "edp_js": "energy x time in J * s", "seconds": "time in s",
     "energy_pj": "energy in pJ", "score": "score",
 }  # fmt: skip
-"""What the variants of a study are compared by."""
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
-UNUSED = "not used"
-"""The word where designs differ though none uses what the variant adds: it took the search another way."""
+UNUSED, BROKEN = "not used", "broken bound"
+"""Words for a variant no design uses, and for a result below its proven bound."""
 WORDS = {
     "one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much",
     UNUSED: "no design uses it, so that it only took the search another way",
 }  # fmt: skip
-BROKEN = "broken bound"
-"""The word where a result is below what any design can have by proof."""
 MANY = 5
-"""Intervals of 95 % beside which a reader is told that some miss."""
+"""Intervals of 95 % from which text warns of chance."""
 SHOWN = 4
-"""Values of an axis that a verdict names."""
+"""Values of an axis in a verdict."""
 COUNTED = {"better": "less", "worse": "more"}
-"""What is said of cost models: no design becomes better by being counted in another way."""
+"""Words for cost models: counting otherwise improves no design."""
+ChosenPieces = Mapping[str, Mapping[str, Sequence[str]]]
+"""Places of formats and mechanisms in a design, by kind and name."""
 
 
 @attrs.frozen
 class CellRow:
-    """What each variant found in one cell."""
+    """The results of all variants in one cell."""
 
     names: Mapping[str, Any]
-    """Workload, hardware and seed, and what else the study varies."""
+    """Workload, hardware, seed, and further axes of the study."""
     costs: Mapping[str, float | None]
-    """By variant; None where no valid design was found, or the cell failed."""
+    """Cost by variant; None without a valid design."""
     broken: tuple[str, ...] = ()
-    """Variants whose result is below its proven bound."""
+    """Variants below their proven bound."""
     uses: Mapping[str, bool] = attrs.field(factory=dict)
-    """Of variants that add formats or mechanisms, whether the design found uses any of these."""
+    """By variant with added formats or mechanisms: True if the design uses one."""
 
 
 @attrs.frozen
 class MeanRow:
-    """The mean ratios of one variant to the reference, on one hardware or of another group of cells."""
+    """Mean ratios of a variant to the reference over a group of cells."""
 
     group: str
     variant: str
     arithmetic: float | None
     ratio: Ratio | None
-    """The geometric mean."""
+    """Geometric mean."""
     cells: int
     """Cells with a ratio."""
     of: int
     better: int
-    """Cells in which the reference is better."""
+    """Cells with a better reference."""
     worse: int
     broken: str = ""
-    """Which of the two breaks its bound, and in how many cells."""
+    """Variants below their bound, with numbers of cells."""
     uses: int | None = None
-    """Cells in which the variant's design uses what the variant adds to the space; None: it adds nothing."""
+    """Cells whose design uses an addition of the variant; None without additions."""
 
     @property
     def range(self) -> str:
@@ -100,23 +99,19 @@ class MeanRow:
         return BROKEN if self.broken else UNUSED if self.uses == 0 and word in COUNTED else word
 
     def to_dict(self, over: str) -> dict[str, Any]:
-        """Plain data; `searcher`, `space` or what else it is of, is `variant`; the group is called `over`."""
-        ratio = self.ratio
-        numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
-        about = {over: self.group, "variant": self.variant, "arithmetic": self.arithmetic}
-        counts = {"cells": self.cells, "of": self.of, "reference_better": self.better, "reference_worse": self.worse}
-        more: dict[str, Any] = {} if self.uses is None else {"uses": self.uses}
-        more |= {"broken": self.broken} if self.broken else {}
-        return {**about, **numbers, "word": self.word, **counts, **more}
-
-
-ChosenPieces = Mapping[str, Mapping[str, Sequence[str]]]
-"""Formats and mechanisms of a design, by kind and name, and where they are."""
+        """Plain data; the group under the name `over`."""
+        ratio, counts = self.ratio, {"cells": self.cells, "of": self.of}
+        return {
+            over: self.group, "variant": self.variant, "arithmetic": self.arithmetic, "geometric": ratio and ratio.mean,
+            "low": ratio and ratio.low, "high": ratio and ratio.high, "word": self.word, **counts,
+            "reference_better": self.better, "reference_worse": self.worse,
+            **({} if self.uses is None else {"uses": self.uses}), **({"broken": self.broken} if self.broken else {}),
+        }  # fmt: skip
 
 
 @attrs.frozen
 class Use:
-    """How many designs of a variant use a format or a mechanism."""
+    """Designs of a variant with a format or a mechanism."""
 
     kind: str
     name: str
@@ -124,7 +119,7 @@ class Use:
     designs: int
     of: int
     where: Counter[str]
-    """How many of them use it there, such as `P at GLB`."""
+    """Designs by place, such as `P at GLB`."""
 
     @property
     def share(self) -> float:
@@ -137,16 +132,16 @@ class Comparison:
 
     reference: str
     variants: tuple[str, ...]
-    """All of them, in the order of the study."""
+    """All, in the order of the study."""
     cells: tuple[CellRow, ...]
     by: str = "searcher"
     cost: str = "edp"
     """One of `COSTS`."""
     uses: tuple[Use, ...] = ()
     over: str = "hardware"
-    """What the means are of, a mean for each value; several names with commas."""
+    """Axes of the groups of means, with commas."""
     technologies: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """By hardware, the technologies of its results."""
+    """Technologies of the results, by hardware."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -156,14 +151,17 @@ class Comparison:
         cost, reference = cell.costs.get(variant), cell.costs.get(self.reference)
         return cost / reference if cost is not None and reference else None
 
+    def ratios(self, cell: CellRow) -> dict[str, float | None]:
+        return {name: self.ratio(cell, name) for name in self.others}
+
     @property
     def broken(self) -> int:
-        """How many results are below their proven bound."""
+        """Results below their proven bound."""
         return sum(len(cell.broken) for cell in self.cells)
 
     @property
     def means(self) -> tuple[MeanRow, ...]:
-        """Per hardware, or what else they are `over`, then over all cells if there are several."""
+        """Means per group of `over`, then over all cells if there are several groups."""
         groups = self.groups(self.over)
         groups |= {ALL: list(self.cells)} if len(groups) > 1 else {}
         return tuple(self._mean(group, variant, cells) for group, cells in groups.items() for variant in self.others)
@@ -172,169 +170,167 @@ class Comparison:
         return grouped(self.cells, lambda cell: ", ".join(str(cell.names.get(key, ALL)) for key in over.split(", ")))
 
     def _mean(self, group: str, variant: str, cells: Sequence[CellRow], level: float = LEVEL) -> MeanRow:
-        problems: dict[tuple[Any, ...], list[float]] = {}
-        for cell in cells:
-            if (ratio := self.ratio(cell, variant)) is not None:
-                problems.setdefault(tuple(x for key, x in cell.names.items() if key != "seed"), []).append(ratio)
-        ratios = [ratio for found in problems.values() for ratio in found]
-        arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
-        better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
-        mean = ratio_of(problems.values(), level)
+        known = [(cell, ratio) for cell in cells if (ratio := self.ratio(cell, variant)) is not None]
+        problems = grouped(known, lambda one: tuple(x for key, x in one[0].names.items() if key != "seed"))
+        ratios = [ratio for found in problems.values() for _, ratio in found]
+        mean = ratio_of([[ratio for _, ratio in found] for found in problems.values()], level)
         below = Counter(name for cell in cells for name in (variant, self.reference) if name in cell.broken)
         broken = " and ".join(f"{name} in {count} of {len(cells)} cells" for name, count in below.items())
-        known = [cell.uses[variant] for cell in cells if variant in cell.uses]
-        uses = sum(known) if known else None
-        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse, broken, uses)
+        uses = [cell.uses[variant] for cell in cells if variant in cell.uses]
+        counts = len(ratios), len(cells), sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
+        arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
+        return MeanRow(group, variant, arithmetic, mean, *counts, broken, sum(uses) if uses else None)
 
     @property
     def divided(self) -> list[str]:
-        """Axes whose values say what the mean over them does not."""
+        """Axes with values that disagree with the mean over all cells."""
         return list(dict.fromkeys(key for row in self.means[-len(self.others) :] for key in self._against(row)))
 
     def _against(self, mean: MeanRow) -> dict[str, str]:
-        """By axis the values whose intervals, of 95 % for all of them together, say what the mean does not."""
+        """By axis, values that disagree with a mean, by intervals that hold together with 95 %."""
         texts: dict[str, str] = {}
         for key in dict.fromkeys(key for cell in self.cells for key in cell.names if key != "seed"):
             groups = self.groups(key)
             level = 1 - (1 - LEVEL) / len(groups)
-            rows = [self._mean(group, mean.variant, cells, level) for group, cells in groups.items()]
-            against = [row for row in rows if row.word in COUNTED and row.word != mean.word]
-            told = [(row, row.ratio.mean) for row in against if row.ratio]
-            told.sort(key=lambda pair: -abs(math.log(pair[1])))
-            words = [f"{row.group} {times(ratio)} ({self.called(row.word)})" for row, ratio in told[:SHOWN]]
-            more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+            rows = (self._mean(group, mean.variant, cells, level) for group, cells in groups.items())
+            found = [
+                (row, row.ratio.mean) for row in rows if row.ratio and row.word in COUNTED and row.word != mean.word
+            ]
+            found.sort(key=lambda pair: -abs(math.log(pair[1])))
+            words = [f"{row.group} {times(ratio)} ({self.called(row.word)})" for row, ratio in found[:SHOWN]]
+            more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
             texts |= {key: f"; but by {key.replace('_', ' ')}: {', '.join(words)}{more}"} if words else {}
         return texts
 
     # -- as text
 
-    def cells_csv(self) -> str:
-        rows = [
-            {**cell.names}
-            | {f"{self.cost}:{name}": cell.costs.get(name) for name in self.variants}
-            | {f"ratio:{name}": self.ratio(cell, name) for name in self.others}
-            | ({"broken_bound": "; ".join(cell.broken)} if self.broken else {})
-            for cell in self.cells
-        ]
-        return csv_text(rows)
-
     @property
     def about(self) -> str:
         text = f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
         rows = sum(row.range != "-" for row in self.means)
-        chance = f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance."
-        return text + chance * (rows >= MANY)
+        return text + f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance." * (rows >= MANY)
 
     def called(self, word: str) -> str:
-        """The word of a row, as is fit for what is compared."""
         return COUNTED.get(word, word) if self.by == "cost_model" else word
 
     @property
     def verdict(self) -> str:
         """A sentence for each of the other variants, over all cells."""
-        texts = []
-        for row in self.means[-len(self.others) :]:
-            if row.broken:
-                below = f"below its proven bound is {row.broken}; do not trust these numbers"
-                texts.append(f"no verdict on {row.variant}: {below}")
-                continue
-            if row.ratio is None:
-                texts.append(f"{row.variant} has no result where {self.reference} has one")
-                continue
-            within = f" ({row.range} at 95 %)" if row.range != "-" else ""
-            text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
-            text += f": {WORDS.get(row.word, self.called(row.word))}"
-            for use in self.uses:
-                if use.variant == row.variant and use.name in added(row.variant, self.by):
-                    where = f", most often in {most(use.where)}" if use.where else ""
-                    text += f"; {use.designs} of {use.of} designs use {use.name}{where}"
-            text += "".join(self._against(row).values())
-            texts.append(text + self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
-        return f"{'; '.join(texts)}.{self.counted_in}"
+        return f"{'; '.join(map(self._sentence, self.means[-len(self.others) :]))}.{self.counted_in}"
+
+    def _sentence(self, row: MeanRow) -> str:
+        name, reference = row.variant, self.reference
+        if row.broken:
+            return f"no verdict on {name}: below its proven bound is {row.broken}; do not trust these numbers"
+        if row.ratio is None:
+            return f"{name} has no result where {reference} has one"
+        within = f" ({row.range} at 95 %)" if row.range != "-" else ""
+        text = f"{name} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {reference}{within}"
+        text += f": {WORDS.get(row.word, self.called(row.word))}"
+        for use in self.uses:
+            if use.variant == name and use.name in added(name, self.by):
+                where = f", most often in {most(use.where)}" if use.where else ""
+                text += f"; {use.designs} of {use.of} designs use {use.name}{where}"
+        text += "".join(self._against(row).values())
+        for one, other in ((name, reference), (reference, name)):
+            cells = [cell for cell in self.cells if cell.costs.get(other) is not None and one in cell.costs]
+            if count := sum(cell.costs[one] is None for cell in cells):
+                text += f"; {one} has no design in {count} of {len(cells)} cells in which {other} has one"
+        return text
 
     @property
     def counted_in(self) -> str:
-        """The technology of all results, or a warning that technologies differ; empty where none is known."""
+        """The technology of all results, or a warning of several; empty if unknown."""
         groups = grouped(self.technologies.items(), lambda item: listed(item[1]))
-        told = [f"{listed(name for name, _ in some)} in {names}" for names, some in groups.items() if names]
-        if len(told) < 2:
-            return f" All in the technology {next(iter(groups))}." if told else ""
-        return f" Warning: technologies differ: {'; '.join(told)}. Ratios compare technologies as well as chips."
-
-    def _without(self, variant: str, other: str) -> str:
-        """In how many cells in which another variant has a design this one has none."""
-        cells = [cell for cell in self.cells if cell.costs.get(other) is not None and variant in cell.costs]
-        count = sum(cell.costs[variant] is None for cell in cells)
-        return f"; {variant} has no design in {count} of {len(cells)} cells in which {other} has one" if count else ""
+        texts = [f"{listed(name for name, _ in some)} in {names}" for names, some in groups.items() if names]
+        if len(texts) < 2:
+            return f" All in the technology {next(iter(groups))}." if texts else ""
+        return f" Warning: technologies differ: {'; '.join(texts)}. Ratios compare technologies as well as chips."
 
     def markdown(self) -> str:
-        """The verdict, the means, what was chosen, then the cells."""
+        """Verdict, means, chosen pieces, cells."""
         uses = f"{markdown_table(self.use_rows(), '<<>')}\n" if self.uses else ""
         names = max(len(self.cells[0].names) - 1, 1) if self.cells else 1
         cells = markdown_table(self.cell_rows(), "<" * names + ">")
         return f"{self.about}\n\n{self.verdict}\n\n{markdown_table(self.mean_rows(), '<<>')}\n{uses}{cells}"
 
     def mean_rows(self) -> list[list[str]]:
-        ends = f"{self.reference} {self.called('better')}", self.called("worse")
         used = any(row.uses is not None for row in self.means)
-        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
-        rows = [head]
+        ends = f"{self.reference} {self.called('better')}", self.called("worse")
+        rows = [
+            [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
+        ]
         for row in self.means:
+            means = (
+                times(row.ratio.mean if row.ratio else None),
+                row.range,
+                self.called(row.word),
+                times(row.arithmetic),
+            )
             counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
             counts += ["-" if row.uses is None else str(row.uses)] if used else []
-            means = times(row.ratio.mean if row.ratio else None), row.range, self.called(row.word)
-            rows.append([row.group, row.variant, *means, times(row.arithmetic), *counts])
+            rows.append([row.group, row.variant, *means, *counts])
         return [row[self.by == self.over :] for row in rows]
 
     def use_rows(self) -> list[list[str]]:
-        """What the designs use, the share of the designs of each variant."""
-        names = dict.fromkeys((use.kind, use.name) for use in self.uses)
+        """Formats and mechanisms with the share of designs of each variant."""
         found = {(use.kind, use.name, use.variant): use for use in self.uses}
         rows = [["chosen", "name", *self.variants, "most often in"]]
-        for kind, name in names:
+        for kind, name in dict.fromkeys((use.kind, use.name) for use in self.uses):
             uses = [found.get((kind, name, variant)) for variant in self.variants]
-            told = [f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses]
-            rows.append([kind, name, *told, most(sum((use.where for use in uses if use), Counter()))])
+            shares = [f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses]
+            rows.append([kind, name, *shares, most(sum((use.where for use in uses if use), Counter()))])
         return rows
 
     def cell_rows(self) -> list[list[str]]:
         names = list(self.cells[0].names) if self.cells else []
         rows = [[*names, *self.variants, *(f"ratio {name}" for name in self.others)]]
         for cell in self.cells:
-            ratios = [times(self.ratio(cell, name)) for name in self.others]
-            words = [f" {BROKEN}" * (name in cell.broken) for name in self.variants]
-            costs = [four_digits(cell.costs.get(x)) + word for x, word in zip(self.variants, words, strict=True)]
-            rows.append([*map(str, cell.names.values()), *costs, *ratios])
+            costs = [four_digits(cell.costs.get(x)) + f" {BROKEN}" * (x in cell.broken) for x in self.variants]
+            rows.append([*map(str, cell.names.values()), *costs, *map(times, self.ratios(cell).values())])
         return rows
+
+    def cells_csv(self) -> str:
+        rows = [
+            {**cell.names, **{f"{self.cost}:{name}": cell.costs.get(name) for name in self.variants}}
+            | {f"ratio:{name}": ratio for name, ratio in self.ratios(cell).items()}
+            | ({"broken_bound": "; ".join(cell.broken)} if self.broken else {})
+            for cell in self.cells
+        ]
+        return csv_text(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         cells = [
-            {**cell.names, self.cost: dict(cell.costs), "ratio": {name: self.ratio(cell, name) for name in self.others}}
+            {**cell.names, self.cost: dict(cell.costs), "ratio": self.ratios(cell)}
             | ({"broken_bound": cell.broken} if cell.broken else {})
             for cell in self.cells
         ]
-        about: dict[str, Any] = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
-        about["technologies"] = {name: list(found) for name, found in self.technologies.items()}
-        uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
-        return {**about, "means": [row.to_dict(self.over) for row in self.means], "chosen": uses, "cells": cells}
+        return {
+            "by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict,
+            "technologies": {name: list(found) for name, found in self.technologies.items()},
+            "means": [row.to_dict(self.over) for row in self.means],
+            "chosen": [{**attrs.asdict(use), "share": use.share} for use in self.uses], "cells": cells,
+        }  # fmt: skip
 
     def write(self, folder: Path, partial: bool = False, asked: str = "") -> list[Path]:
-        """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all. Where
-        cells have failed (`partial`), a comparison of more costs does not give way (`cells.placed`). What is `asked` for (see
-        `compare`) is in the names of the files: other comparisons stay."""
+        """Writes cells and means as CSV with full precision, and both as markdown.
+
+        A comparison with failed cells (`partial`) does not replace one of more costs (`cells.placed`). Names of the files
+        contain `asked`, the argument `by` of `compare`.
+        """
         names = files_of(asked)
         known, earlier = sum(cost is not None for cell in self.cells for cost in cell.costs.values()), 0
         with suppress(OSError, ValueError, csv.Error):
-            told = (row.items() for row in read_csv(folder / names[0]))
-            earlier = sum(bool(cost) for row in told for name, cost in row if name.startswith(f"{self.cost}:"))
+            rows = (row.items() for row in read_csv(folder / names[0]))
+            earlier = sum(bool(cost) for row in rows for name, cost in row if name.startswith(f"{self.cost}:"))
         folder = placed(folder, names, partial, stays=known < earlier)
         texts = (self.cells_csv(), csv_text([row.to_dict(self.over) for row in self.means]), self.markdown())
         return write_texts({folder / name: text for name, text in zip(names, texts, strict=True)})
 
 
 def files_of(asked: str = "") -> tuple[str, ...]:
-    """Names of the files of a comparison, by what it is by and over where that was asked for."""
+    """Names of the files of a comparison by axes with commas."""
     by = "-".join(name.strip() for name in asked.split(",")) if asked else ""
     return tuple(name.replace("comparison", f"comparison-by-{by}") if by else name for name in COMPARISON_FILES)
 
@@ -342,67 +338,61 @@ def files_of(asked: str = "") -> tuple[str, ...]:
 def compare(
     rows: Iterable[Mapping[str, Any]], reference: str = "", by: str = "", chosen: Sequence[ChosenPieces] = ()
 ) -> Comparison:
-    """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axes_of`.
+    """The comparison of the rows of a study's table (`Outcome.row`).
 
-    The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named. Names
-    behind what is compared, with commas, are what the means are of, in place of the hardware; a workload always is.
-    `chosen` has the formats and mechanisms of each row's design by kind, and where they are (`Design.chosen`)."""
+    `by` names the compared axis, then with commas the axes of the means (default: hardware). The default reference is the
+    default searcher, the variant without additions, or the first. `chosen` has the pieces of each row's design.
+    """
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
     by, over = axes_of(variants, by, reference)
     reference = checked_reference(by, variants[by], reference)
     cost = cost_of(rows, by)
-    found: dict[tuple[Any, ...], dict[str, float | None]] = {}
-    broken: dict[tuple[Any, ...], list[str]] = {}
-    names = [name for name in NAMES if name != by and any(name in row for row in rows) and _told(name, rows)]
-    used: dict[tuple[Any, ...], dict[str, bool]] = {}
-    for row, pieces in zip_longest(rows, chosen):
-        key = tuple(row.get(name) for name in names)
-        found.setdefault(key, {})[row[by]] = row.get(cost)
-        broken.setdefault(key, []).extend([row[by]] if row.get("broken_bound") else [])
-        uses, more = used.setdefault(key, {}), added(row[by], by)
-        if pieces and more:
-            uses[row[by]] = any(name in pieces.get(MORE[by], ()) for name in more)
-    cells = tuple(CellRow(dict(zip(names, x, strict=True)), found[x], tuple(broken[x]), used[x]) for x in found)
-    counted: dict[str, dict[str, None]] = {}
+    always = ("workload", "hardware", "seed")
+    names = [
+        name for name in NAMES
+        if name != by and any(name in x for x in rows) and (name in always or len({x.get(name) for x in rows}) > 1)
+    ]  # fmt: skip
+    cells, technologies = list[CellRow](), dict[str, dict[str, None]]()
+    pairs = list(zip_longest(rows, chosen))
+    for key, some in grouped(pairs, lambda pair: tuple(pair[0].get(name) for name in names)).items():
+        costs = {row[by]: row.get(cost) for row, _ in some}
+        broken = tuple(row[by] for row, _ in some if row.get("broken_bound"))
+        uses = {row[by]: any(x in pieces.get(MORE[by], ()) for x in more)
+                for row, pieces in some if pieces and (more := added(row[by], by))}  # fmt: skip
+        cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, uses))
     for row in rows:
-        counted.setdefault(row["hardware"], {}).update({row["technology"]: None} if row.get("technology") else {})
-    technologies = {name: tuple(some) for name, some in counted.items()}
-    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over, technologies)
-
-
-def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a column tells something: of the searchers and what else a study may vary, if there are several."""
-    return name in ("workload", "hardware", "seed") or len({row.get(name) for row in rows}) > 1
+        technologies.setdefault(row["hardware"], {}).update({row["technology"]: None} if row.get("technology") else {})
+    counted = {name: tuple(some) for name, some in technologies.items()}
+    return Comparison(reference, variants[by], tuple(cells), by, cost, _uses(rows, chosen, by), over, counted)
 
 
 def _uses(rows: Sequence[Mapping[str, Any]], chosen: Sequence[ChosenPieces], by: str) -> tuple[Use, ...]:
     known = [(row[by], chosen_in([{"chosen": pieces}])) for row, pieces in zip(rows, chosen, strict=False) if pieces]
-    counts = Counter(one for one, _ in known)
-    mine = [(MORE[by], name) for one in counts for name in added(one, by)]
-    every = sorted({(kind, one) for _, found in known for kind in found for one in found[kind]})
-    names = dict.fromkeys([*mine, *every])
+    counts = Counter(variant for variant, _ in known)
+    mine = [(MORE[by], name) for variant in counts for name in added(variant, by)]
+    every = sorted({(kind, name) for _, found in known for kind in found for name in found[kind]})
     return tuple(
         Use(kind, name, variant, len(found), of, Counter(place for places in found for place in places))
-        for kind, name in names
+        for kind, name in dict.fromkeys([*mine, *every])
         for variant, of in counts.items()
         for found in [[x[kind][name] for one, x in known if one == variant and name in x.get(kind, ())]]
     )
 
 
 def most(where: Counter[str]) -> str:
-    """The two places that are counted most."""
+    """The two most frequent places."""
     return " and ".join(place for place, _ in where.most_common(2)) or "-"
 
 
 def added(variant: str, by: str) -> list[str]:
-    """The formats or mechanisms that a variant adds to the space, if that is what is compared."""
+    """Formats or mechanisms that a variant adds to the space."""
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
 def axes_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> tuple[str, str]:
-    """What a study is compared by: what is named first, what has the reference, or the first of `BY` that varies; and what
-    the means are over."""
+    """The compared axis: the first of `by`, the axis of the reference, or the first of `BY` that varies; and the axes of
+    the means."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
         needed = "a comparison needs two searchers, formats, spaces or hardware or more"
@@ -426,7 +416,7 @@ def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> 
 
 
 def cost_of(rows: Sequence[Mapping[str, Any]], by: str) -> str:
-    """The cost that the rows were searched for, one of `COSTS`; between hardware in seconds, so that clocks count."""
+    """The cost of the searches, one of `COSTS`; between hardware in seconds, which count clocks."""
     known = [row for row in rows if row.get("edp") is not None]
     clocks = by == "hardware" and all(row.get("seconds") for row in known)
     for cost, timed in (("edp", "edp_js"), ("cycles", "seconds"), ("energy_pj", "energy_pj")):

@@ -1,4 +1,4 @@
-"""How sure a mean is: ratios of paired runs over seeds, and the interval in which their geometric mean lies."""
+"""Geometric means of ratios of paired runs over seeds, with intervals."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from functools import cache
 import attrs
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Confidence of the intervals."""
 
 
 @attrs.frozen
 class Ratio:
-    """The geometric mean of ratios, above 1 where the reference is better, and its interval of 95 %."""
+    """A geometric mean of ratios, above 1 for a better reference, and its interval."""
 
     mean: float
     low: float | None = None
     high: float | None = None
-    """None: no problem has two runs with different seeds."""
+    """None without two seeds of any problem."""
 
     @property
     def noise(self) -> bool | None:
-        """Whether the difference may be that of the seeds; None where that is not known."""
+        """True if the interval contains 1; None without an interval."""
         return None if self.low is None or self.high is None else self.low <= 1.0 <= self.high
 
     @property
     def word(self) -> str:
-        """`noise`, `better`, `worse`, of what is divided by the reference; `one seed` where nothing is known."""
+        """`noise`, `better`, `worse`, `same`, or `one seed` without an interval."""
         if self.noise is None:
             return "same" if self.mean == 1.0 else "one seed"
         return "noise" if self.noise else "better" if self.mean < 1.0 else "worse"
 
 
 def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio | None:
-    """The geometric mean over problems, of each the geometric mean over its seeds; None without any ratio.
+    """The geometric mean over problems of geometric means over seeds; None without ratios.
 
-    What the problems differ by is no noise: the interval comes from how the logarithms scatter between the seeds of a
-    problem, which are taken to scatter alike in all of them (Student's t)."""
+    Differences between problems are no noise. The interval follows from the variance of logarithms between seeds of a
+    problem, assumed equal for all problems (Student's t).
+    """
     logs = [[math.log(ratio) for ratio in ratios] for ratios in problems if ratios]
     if not logs:
         return None
@@ -56,7 +57,7 @@ def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio
 
 @cache
 def quantile(free: int, level: float = LEVEL) -> float:
-    """How many standard errors to each side hold `level` of Student's t distribution with so many degrees of freedom."""
+    """Standard errors to each side that hold `level` of Student's t distribution with `free` degrees of freedom."""
     low, high = 0.0, 1e3
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -65,7 +66,7 @@ def quantile(free: int, level: float = LEVEL) -> float:
 
 
 def _inside(t: float, free: int) -> float:
-    """The probability of being within t standard errors (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Probability within t standard errors (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     angle = math.atan2(t, math.sqrt(free))
     squared, term, total = math.cos(angle) ** 2, 1.0, 0.0
     for at in range(free // 2):

@@ -29,9 +29,17 @@ def test_built_in_hardware_raises_no_doubts(name: str) -> None:
     ("keys", "hardware", "text"),
     [
         ({"class": "regfile"}, {}, "GLB: 64 MB are beyond the table of regfile, up to 64 KB; energy and area follow"),
-        ({"word_bits": 1}, {}, "GLB: words of 1 bits hold the tensors' words of 16 bits; expected word_bits from 16 on"),
+        (
+            {"word_bits": 1},
+            {},
+            "GLB: words of 1 bits hold the tensors' words of 16 bits; expected word_bits from 16 on",
+        ),
         ({"bandwidth": "10000000 words/cycle"}, {}, "GLB: 160,000,000 bits per cycle are 0.3 times its capacity"),
-        ({}, {"clock": "8 GHz"}, "GLB: an access takes 0.81 ns, 7 cycles at 8 GHz; so many banks in turn are not priced"),
+        (
+            {},
+            {"clock": "8 GHz"},
+            "GLB: an access takes 0.81 ns, 7 cycles at 8 GHz; so many banks in turn are not priced",
+        ),
         ({"capacity": "unlimited"}, {}, "GLB has no capacity: unlimited, without area and leakage"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.analytic.model import AnalyticModel
-from sparsemap_plugins.reports.many import figure_of
+from sparsemap_plugins.reports.figures import figure_of
 from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
 from sparsemap import PluginError, Searcher, load_problem, search

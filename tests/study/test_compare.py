@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy import stats
-from sparsemap_plugins.reports.many import figure_of
+from sparsemap_plugins.reports.figures import figure_of
 from sparsemap_plugins.reports.page import page_of
 
 from sparsemap.cli.main import cli

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.analytic import model
 from sparsemap_plugins.analytic.bound import LowerBound
-from sparsemap_plugins.reports.sides import sides_of
-from sparsemap_plugins.reports.verdict import verdict
+from sparsemap_plugins.reports.compare.sides import sides_of
+from sparsemap_plugins.reports.compare.verdict import verdict
 from sparsemap_plugins.workloads.operations import Concat
 
 from sparsemap import SearchError, SparseMapError, load_problem, run_study, search_network

@@ -16,7 +16,7 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
     """The page for the folder of a search, a study, a network or a chip, for a design file, or for several results.
 
     Several results are divided by the `reference`. `SearchError` for any other folder."""
-    from ..sides import NETWORK, TABLE, is_result
+    from ..compare.sides import NETWORK, TABLE, is_result
     from . import chip, one, results, study
 
     (path, *others) = paths

@@ -18,10 +18,10 @@ from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..amounts import bandwidth_text
-from ..charts import GREY, Chart, Mark, colour, dots, roofs, scale, with_charges, with_units
+from ..charts import GREY, Chart, Mark, colour, dots, labels, roofs, scale, with_charges, with_units
+from ..compare.sides import NETWORK, sides_of
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
-from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, made
@@ -194,7 +194,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base], 2.0)  # chips that lost are far off
         scale(axes.xaxis, [*(m.value for m in [*marks, *given]), chosen.value])
         axes.set(xlabel="area, mm2", ylabel="EDP, J s")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+        labels(figure, axes)
         return figure
 
     return Chart([*marks, *given, chosen], draw, "EDP over area")

@@ -16,8 +16,7 @@ from ..accesses import Accesses, effect
 from ..amounts import change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart
-from ..chip_charts import busy_chart
-from ..design_charts import cycles_chart, energy_charts, product, roofline_chart
+from ..design_charts import busy_chart, cycles_chart, energy_charts, product, roofline_chart
 from ..loop_nest import nest_levels
 from ..outcome import DesignOutcome
 from ..tables import Cell, PageTable, number, numbers

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparsemap.files import percent, times
-from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import Chart, Mark, colour, scale
+from ..network_charts import over_time
 from ..tables import Cell, PageLink, PageTable, number, numbers
 from ..wording import time_text
 from .content import Headline, Section
-
-PARTS = ("tensors that stay", "tiles and what slides by")
 
 
 def headline(plan: Mapping[str, Any]) -> Headline:
@@ -47,39 +44,6 @@ def sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list[Sect
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan, pages)], f"In the order in which they run. {moved}"),
     ]
-
-
-def over_time(plan: Mapping[str, Any]) -> Chart:
-    """Words in use of the level by cycles: tensors that stay, and tiles of the step on top."""
-    marks, widths, now = [], [], 0.0
-    for row in plan["layers"]:
-        stays, held = row["live_words"], ", ".join(row["live"]) or "nothing"
-        tiles = row["used_words"] - stays
-        for part, low, words in zip(PARTS, (0.0, stays), (stays, tiles), strict=True):
-            tip = f"{row['layer']}, {part}\n{format_count(words)} words; {held} stays\n{format_count(row['cycles'])} cycles"
-            marks.append(Mark(now, part, row["layer"], words, tip))
-            widths.append((row["cycles"], low))
-        now += row["cycles"]
-
-    def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.5 * width + 0.4))
-        for mark, (cycles, low) in zip(marks, widths, strict=True):
-            if mark.at and cycles:
-                one = axes.bar(mark.value, mark.at, cycles, low, align="edge", color=colour(PARTS, mark.part))
-                tipped(one[0], [mark.tip])
-        for part in PARTS:
-            axes.bar(0.0, 0.0, color=colour(PARTS, part), label=part)
-        top = 1.15 * plan["peak"]["words"]
-        if plan["capacity"] <= 2 * top:
-            axes.axhline(plan["capacity"], color="black", linestyle="--", linewidth=0.9)
-            top = max(top, 1.05 * plan["capacity"])
-        scale(axes.xaxis, [0.0, now])
-        scale(axes.yaxis, [0.0, top])
-        axes.set(xlabel="cycles", ylabel=f"words in {plan['home']}", xlim=(0, now), ylim=(0, top))
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
-        return figure
-
-    return Chart(marks, draw)
 
 
 def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> PageTable:

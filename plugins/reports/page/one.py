@@ -20,11 +20,10 @@ from sparsemap.spec.units import format_energy
 from ..amounts import change_text
 from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
-from ..chip_charts import area_chart, tree_chart
-from ..design_charts import convergence_chart, room_chart
+from ..compare.sides import OF_SEARCH, checked
+from ..design_charts import area_chart, convergence_chart, room_chart, tree_chart
 from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
-from ..sides import OF_SEARCH, checked
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import einsum_text, problem_texts, time_text

@@ -19,15 +19,25 @@ from sparsemap.searching.breakdown import WAITING
 from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .. import sides as of_sides
 from ..amounts import COST_NAMES, change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart, Mark, strips
-from ..sides import NETWORK, PARTS, WORTH_NAMES, Compared, labelled, layer_table, name_of, ranked, ratio, sides_of
-from ..stacks import stack, timeline
+from ..compare.shares import (
+    PARTS,
+    WORTH_NAMES,
+    in_order,
+    layer_table,
+    level_table,
+    ratio,
+    shares_of,
+    shares_text,
+    worth_of,
+)
+from ..compare.sides import NETWORK, Compared, SidePart, alike, compared, gone, labelled, name_of, named, sides_of
+from ..compare.verdict import uncounted, verdict
+from ..network_charts import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
-from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS, chip_text, time_text
 from . import design, fused
 from .content import Headline, Page, Section, made, totals
@@ -56,7 +66,7 @@ def network(folder: Path, registry: Registry) -> Page:
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
     warnings = uncounted([whole])
-    warnings += [lost] if (lost := of_sides.gone(folder)) else []
+    warnings += [lost] if (lost := gone(folder)) else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     pages = dict(_designs(whole, registry, {row["layer"]: _shape(row) for row in found["layers"]}))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
@@ -79,9 +89,9 @@ def _bars(side: Compared, key: str) -> Chart:
     return stack([(part.name, [part], end) for part, end in zip(side.parts, ends, strict=True)], key)
 
 
-def _share(side: Compared, part: of_sides.SidePart, key: str) -> float:
+def _share(side: Compared, part: SidePart, key: str) -> float:
     """Share of a part's repetitions in the whole; NaN unless every part has a design."""
-    return getattr(part, key) / of_sides.value(side, key) if side.numbers["edp"] is not None else math.nan
+    return getattr(part, key) / side.total(key) if side.numbers["edp"] is not None else math.nan
 
 
 def _said(side: Compared) -> list[str]:
@@ -95,7 +105,7 @@ def _said(side: Compared) -> list[str]:
         cost = f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
         text = f"{side.subject} takes {cost} on {side.hardware}."
     most = []
-    for part in sorted(side.parts, key=lambda part: -sum(_share(side, part, key) for key in of_sides.PARTS))[:FEW]:
+    for part in sorted(side.parts, key=lambda part: -sum(_share(side, part, key) for key in PARTS))[:FEW]:
         limit = part.costs.limit.removesuffix(f", {WAITING}")
         shares = [percent(_share(side, part, key)) for key in ("seconds", "energy_pj")]
         told = f"{part.name} {shares[0]} of the time and {shares[1]} of the energy"
@@ -158,12 +168,12 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     """The best result with reasons, numbers, ratios, layers, and energy and time of each result.
 
     Ratios are to the reference, or else to the first result, within each problem."""
-    each, note = of_sides.alike(paths)
+    each, note = alike(paths)
     sides = labelled([side for found in each for side in found])
-    worth = of_sides.worth_of(sides)
-    groups = of_sides.compared(sides)
+    worth = worth_of(sides)
+    groups = compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
-    given = of_sides.named(reference, sides) if reference else None
+    given = named(reference, sides) if reference else None
     first = {id(side): given if given in group else group[0] for group in found for side in group}
     points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {given.label if given else 'the first'}"
     ratios: dict[tuple[str, ...], list[float]] = {}
@@ -221,20 +231,23 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
 
     Decisive layers are ordered by the difference between the best and the next side. None if no two sides have layers
     in common."""
-    for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
+    for group in compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:
-            ordered, shares = ranked(same)
+            worth = worth_of(same)
+            ordered = in_order(same, worth)
+            shares = shares_of(ordered, worth)
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
             few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
-            text = f"Of all repetitions; {of_sides.shares_text(ordered, of_sides.worth_of(ordered))}."
+            text = f"Of all repetitions; {shares_text(ordered, worth)}."
             more = len(shares) - len(few)
             text += f" Charts have the first {len(few)}; the table has {more} more." if more else ""
-            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)], text
+            charts = (stack(bars, key, among=every) for key in PARTS)
+            return [layer_table(ordered, shares), *charts, level_table(ordered, worth)], text
     return None
 
 

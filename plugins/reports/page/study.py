@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,15 @@ import attrs
 
 from sparsemap.csv_files import read_csv
 from sparsemap.files import grouped, times
-from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.written import read_result
 from sparsemap.study.cells import AXES, chosen_in
-from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
+from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, cost_of
 
-from .. import sides as of_sides
-from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, checked, labelled, result_of, sides_of
+from ..charts import Chart, Mark, strips
+from ..compare.shares import in_order, ratio, ratios, worth_of
+from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
+from ..compare.verdict import uncounted, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
-from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
@@ -39,7 +37,7 @@ Row = Mapping[str, Any]
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     """The page of `sparsemap run STUDY`: a section for each varied axis, then the cells."""
     rows = rows_of(folder)
-    folders = [of_sides.cell_folder(folder, row) for row in rows]
+    folders = [cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
     for row, result in zip(rows, results, strict=True):
         row["gap"] = result.get("gap")
@@ -113,7 +111,7 @@ def _result(path: Path | None) -> dict[str, Any]:
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
     network = read_result(path / NETWORK)
-    return {**network, **of_sides.plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
+    return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
@@ -144,9 +142,9 @@ def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
     if len(seeds) < 2:
         return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
     all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
-    worth = of_sides.worth_of(side for some in all_seeds for side in some)
-    best, second = of_sides.in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
-    each, mean = of_sides.ratios(second, best, worth), of_sides.ratio(second, best, worth) or 1.0
+    worth = worth_of(side for some in all_seeds for side in some)
+    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
+    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
     at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
     without = [next(iter(one.values())) for one in every if one not in known]
     return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
@@ -193,32 +191,6 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
         where = "" if by == "hardware" else row["hardware"]
         points.setdefault(where, []).append(Mark(row[key], row[by], row["workload"], tip=tip))
     return [strips(marks, axis, every, name) for name, marks in points.items()]
-
-
-def ratios_chart(found: Comparison) -> Chart:
-    """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
-    means = [(row, row.ratio) for row in found.means if row.ratio is not None]
-    places, variants = len({row.group for row, _ in means}) > 1, len(found.others) > 1
-    names = [" on ".join(compress((row.variant, row.group), (variants or not places, places))) for row, _ in means]
-    names = [name + f", {BROKEN}" * bool(row.broken) for (row, _), name in zip(means, names, strict=True)]
-    groups = {ALL: found.cells, **found.groups(found.over)}
-    cells = [[found.ratio(cell, row.variant) for cell in groups[row.group]] for row, _ in means]
-    dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
-
-    def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.7 + 0.27 * len(means)))
-        axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
-        axes.plot(*zip(*dots, strict=True), ".", color=GREY, alpha=0.5, markersize=4)
-        for at, (_, one) in enumerate(means):
-            reach = [[one.mean - (one.low or one.mean)], [(one.high or one.mean) - one.mean]]
-            axes.errorbar(one.mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
-        scale(axes.xaxis, [1.0, *(ratio for ratio, _ in dots)])
-        axes.set_ylim(len(means) - 0.4, -0.6)
-        named_ticks(axes.yaxis, names)
-        axes.set_xlabel(f"{NAMED[found.cost]} over {found.reference}, mean and 95 %")
-        return figure
-
-    return Chart([Mark(one.mean, row.variant, name) for (row, one), name in zip(means, names, strict=True)], draw)
 
 
 def _gaps(rows: Sequence[Row]) -> PageTable:

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
-from sparsemap_plugins.chips import result as chip_result
 from sparsemap_plugins.chips import search as chip_search
 from sparsemap_plugins.chips.layers import Weight, layers_of
 from sparsemap_plugins.chips.model import Tried, digest_of, hoped, segment_of, whole, worth_of
@@ -66,9 +65,7 @@ def registry():
 
 
 @pytest.fixture
-def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DesignTask:
-    """Its figures are not drawn, which takes as long as the search, unless a test undoes that."""
-    monkeypatch.setattr(chip_result, "save", lambda *given: [])
+def task(tmp_path: Path) -> DesignTask:
     (tmp_path / "chip.toml").write_text(HARDWARE)
     (tmp_path / "network.toml").write_text(NETWORK)
     return DesignTask(
@@ -264,13 +261,10 @@ PLACES = {True: "plan/*.toml", False: "*/design.toml"}
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registry, fuse, monkeypatch):
-    if fuse:
-        monkeypatch.undo()
+def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registry, fuse):
     result = designed(attrs.evolve(task, fuse=fuse, budget=3))
     layers = result.final["layers"]
     assert [row["times"] for row in layers] == [3, 1]
-    assert not fuse or all((task.out / f"{chip_result.FIGURE}.{kind}").stat().st_size for kind in ("png", "svg"))
     for key in ("energy_pj", "cycles"):
         assert result.final[key] == math.fsum(row[key] for row in layers)
     assert len(result.rows()) == 2
@@ -718,10 +712,9 @@ mechanisms = { Buffer = ["skip-q-by-p"] }
 
 
 @pytest.mark.slow
-def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry, monkeypatch):
+def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry):
     """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then 10
     searches look for it, which try half of them, with 16 designs a layer: with 8 six of them find it, with 24 chips eight."""
-    monkeypatch.setattr("sparsemap_plugins.chips.result.save", lambda *_: [])  # figures are another test's
     (tmp_path / "chip.toml").write_text(EIGHTY)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
     layers = [f'{{ name = "{n}", type = "einsum", dims = {{ {d} }}, {layer} }}' for n, d in LITTLE.items()]

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.amounts import change_text
-from sparsemap_plugins.reports.differences import diff_lines, steps
+from sparsemap_plugins.reports.compare.designs import diff_lines, steps
 from sparsemap_plugins.reports.variants import Base
 
 from sparsemap import load_problem, search

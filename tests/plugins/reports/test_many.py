@@ -10,12 +10,13 @@ import attrs
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.charts import colour
-from sparsemap_plugins.reports.many import figure_of
+from sparsemap_plugins.reports.compare.shares import shares_of
+from sparsemap_plugins.reports.compare.sides import compared, sides_of
+from sparsemap_plugins.reports.compare.verdict import verdict
+from sparsemap_plugins.reports.figures import figure_of
+from sparsemap_plugins.reports.network_charts import coloured
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import compared, deciding, sides_of
-from sparsemap_plugins.reports.stacks import coloured
-from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap.cli.main import cli
 from sparsemap.csv_files import read_csv
@@ -74,19 +75,19 @@ def test_a_page_of_a_network_on_two_chips_says_which_one_and_because_of_which_la
 
 def test_shares_of_the_difference_add_up_and_the_largest_is_first():
     slow, quick = sides()
-    shares = deciding(quick, slow)
+    shares = shares_of([quick, slow])
     assert math.fsum(shares.values()) == close(1.0) and list(shares.values()) == sorted(shares.values(), reverse=True)
     for gain in (0.25, 0.9, 1.1, 1.9):  # a layer that loses decides as much as one that gains
         parts = [attrs.evolve(x, cycle_s=x.cycle_s * {"square": 0.8, "last": gain}[x.name]) for x in slow.parts]
-        found = list(deciding(attrs.evolve(slow, parts=tuple(parts)), slow).values())
+        found = list(shares_of([attrs.evolve(slow, parts=tuple(parts)), slow]).values())
         assert math.fsum(found) == close(1.0) and found == sorted(found, key=abs, reverse=True)
     time = {part.name: part.seconds for part in slow.parts}
     fast = {part.name: part.seconds for part in quick.parts}
-    by_time = deciding(quick, slow, "seconds")
+    by_time = shares_of([quick, slow], "seconds")
     assert by_time["last"] == close((time["last"] - fast["last"]) / (sum(time.values()) - sum(fast.values())))
 
 
-def test_a_layer_has_one_share_in_text_table_chart_and_data(tmp_path):
+def test_a_layer_and_a_level_have_one_share_in_text_table_chart_and_data(tmp_path):
     """That of the net difference: here "last" gives back most of what "square" gains."""
     shutil.copytree("slow", tmp_path / "slow"), shutil.copytree("slow", tmp_path / "other")
     table = json.loads((tmp_path / "other" / "network.json").read_text())
@@ -99,11 +100,14 @@ def test_a_layer_has_one_share_in_text_table_chart_and_data(tmp_path):
     table["hardware"] = "other"
     (tmp_path / "other" / "network.json").write_text(json.dumps(table))
     paths = [tmp_path / "slow", tmp_path / "other"]
-    told = {row["layer"]: row["share"] for row in json.loads(run("compare", *paths, "--json"))["layers"]}
+    data = json.loads(run("compare", *paths, "--json"))
+    told, levels = ({row[kind]: row["share"] for row in data[f"{kind}s"]} for kind in ("layer", "level"))
     assert math.fsum(told.values()) == close(1.0) and min(told.values()) < 0 < max(told.values())
     assert list(told.values()) == sorted(told.values(), key=abs, reverse=True)
     section = next(x for x in page_of(paths, load()).sections if x.title.startswith("Layers"))
     assert [(name, cell.value) for name, _, cell, *_ in section.blocks[0].rows] == list(told.items())
+    assert math.fsum(levels.values()) == close(1.0)
+    assert [(name, cell.value) for name, cell, *_ in section.blocks[-1].rows] == list(levels.items())
     assert list(dict.fromkeys(mark.row.split(",")[0] for mark in section.blocks[1].marks)) == list(told)
     printed = run("compare", *paths)
     for name, part in told.items():
@@ -200,7 +204,7 @@ def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
 def test_diff_and_explain_take_networks():
     assert "quick is better than slow for two" in run("compare", "slow", "quick")
     table = json.loads(run("compare", "slow", "quick", "--json"))
-    assert [row["layer"] for row in table["layers"]] == list(deciding(sides()[1], sides()[0]))
+    assert [row["layer"] for row in table["layers"]] == list(shares_of([sides()[1], sides()[0]]))
     said = run("explain", "slow")
     assert "with one thing free in every layer" in said and "`sparsemap explain slow/" in said
     free = said.split("with one thing free in every layer")[1].split("`sparsemap explain")[0].splitlines()
@@ -344,8 +348,8 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
 
 def test_areas_of_which_only_some_have_their_sparse_units_are_told():
     slow, quick = sides()
-    assert slow.units is False and "Areas are counted" not in verdict([slow, quick])[0]
-    (said,) = verdict([attrs.evolve(slow, units=True), quick])
+    assert slow.chip and "Areas are counted" not in verdict([slow, quick])[0]
+    (said,) = verdict([attrs.evolve(slow, chip={**slow.chip, "units": {"formats": {}}}), quick])
     assert "that of slow has its decoders and skipping units; quick has no `units`, so that layers take any" in said
 
 
@@ -372,7 +376,7 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
     numbers = {**slow.numbers, "costs": {"edp_js": worth}}
     (said,) = verdict([slow, attrs.evolve(slow, hardware="x", label="x", parts=tuple(parts), numbers=numbers)])
     x = attrs.evolve(slow, parts=tuple(parts))
-    square, last = (percent(deciding(x, slow)[name]) for name in ("square", "last"))
+    square, last = (percent(shares_of([x, slow])[name]) for name in ("square", "last"))
     assert "x is better than slow" in said and last.startswith("-")
     assert re.search(
         rf" Layers pull both ways: square has {square} of it, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on slow; "
@@ -407,15 +411,13 @@ def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
 def test_words_of_other_sizes_and_missing_limits_are_told():
     """What a chip wins by what its file leaves out is not won by its design."""
     slow, quick = sides()
-    assert (slow.word_bits, slow.unlimited) == (16, ())
-    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"), limited=0)])
+    assert slow.word_bits == 16 and not any(slow.unlimited.values())
+    levels = [{key: x for key, x in one.items() if "bandwidth" not in key} for one in quick.chip["levels"]]
+    (said,) = verdict([slow, attrs.evolve(quick, chip={**quick.chip, "word_bits": 8, "levels": levels})])
     assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
     assert " in energy x time. No bandwidth limits GLB, PEB of quick. quick takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
-    assert (
-        "bandwidth limits"
-        not in verdict([attrs.evolve(side, unlimited=("GLB",), limited=1) for side in (slow, quick)])[0]
-    )
+    assert "bandwidth limits" not in verdict([attrs.evolve(x, chip={"levels": levels}) for x in (slow, quick)])[0]
 
 
 def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
@@ -435,7 +437,7 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
     )
     assert float(found[0]) > 2 * float(found[1]) >= 2
     assert found[1] in run("compare", "limited", "bare")
-    assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
+    assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == {"GLB": True}
 
 
 def test_it_is_told_what_words_of_other_sizes_are_worth(tmp_path, monkeypatch):

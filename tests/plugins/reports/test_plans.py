@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.compare.sides import sides_of
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.sides import sides_of
 from sparsemap_plugins.reports.tables import PageLink
 
 from sparsemap.cli.main import cli

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import design_charts
 from sparsemap_plugins.reports.breakdown import breakdown_lines
-from sparsemap_plugins.reports.chip_charts import area_chart, busy_chart, tree_chart
-from sparsemap_plugins.reports.design_charts import energy_scale
+from sparsemap_plugins.reports.design_charts import area_chart, busy_chart, energy_scale, tree_chart
 from sparsemap_plugins.reports.outcome import DesignOutcome
 from sparsemap_plugins.reports.page import one, results
 from sparsemap_plugins.reports.page import study as study_page

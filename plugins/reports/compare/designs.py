@@ -22,10 +22,10 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 
-from .amounts import change_text, numbers_text
-from .outcome import DesignOutcome
-from .variants import MISSING, Base, Place
-from .wording import time_text
+from ..amounts import change_text, numbers_text
+from ..outcome import DesignOutcome
+from ..variants import MISSING, Base, Place
+from ..wording import time_text
 
 ABOUT = ("name", "description", "source")
 """Keys that say what a piece is and change no number."""
