@@ -20,9 +20,9 @@ from sparsemap.problem.problem import Problem
 from .durations import Steps, layer_steps
 from .layers import MeshLayer
 from .machine import CoreMesh
-from .memory import Placement, tile_windows
+from .memory import tile_windows
 from .networks import layer_of, without_zeros
-from .schedule import pass_bytes, steps_of
+from .schedule import pass_bytes
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
 REASONS = {
@@ -109,8 +109,7 @@ class ConvProblem:
     """What segment and cost model share of a problem."""
 
     cut: Cut
-    placement: Placement | None = None
-    """Its place in memory tiles beside other layers; absent: alone in them, from DDR to DDR, with tiles that are searched."""
+    """The layer, alone in the memory tiles, from DDR to DDR."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
@@ -147,8 +146,6 @@ class ConvProblem:
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
         """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
-        if self.placement:
-            return [(self.placement.tiles, self.placement.passes)]
         height = self.cut.layer.out_height
         tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
@@ -157,16 +154,14 @@ class ConvProblem:
 
     def steps(self, splits: Splits) -> Steps:
         """The durations of (B,) sub-volumes."""
-        if self.placement:
-            return steps_of(self.cut, splits, self.placement)
         loaded, written, _ = self._tiled(splits)
         return layer_steps(self.cut, splits, loaded, written)
 
     @property
     def least(self) -> Steps:
         """Durations that no sub-volume is below; inputs may have to go to cores once only, at no bound known."""
-        layer, machine, place = self.cut.layer, self.cut.machine, self.placement
-        loaded, written = (place.load, place.write) if place else self._tiled(Splits(1, 1, 1))[:2]
+        layer, machine = self.cut.layer, self.cut.machine
+        loaded, written = self._tiled(Splits(1, 1, 1))[:2]
         weights, outputs = layer.weights * layer.density, layer.out_height * layer.out_width * layer.out_channels
         cores = machine.columns * machine.rows
         amounts = {"LOAD": loaded, "LOADW": weights / machine.columns, "LOADFM": 0.0, "LOADWM": weights / machine.rows}
@@ -178,8 +173,6 @@ class ConvProblem:
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""
         weights = pass_bytes(self.cut, splits)
-        if self.placement:
-            return weights > self.placement.room.size
         return weights + self._tiled(splits)[2] > self.cut.machine.memtile
 
     def _tiled(self, splits: Splits) -> Any:

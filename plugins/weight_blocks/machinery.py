@@ -42,8 +42,6 @@ class MovedVolumes:
     """Blocks times pixels that were multiplied."""
     peak: int = 0
     """The largest address in a memory tile that was used, plus one."""
-    reach: int = 0
-    """How many columns away from its own a core read inputs at most."""
 
 
 class Tensors(dict[str, Array]):
@@ -211,8 +209,6 @@ class Machinery:
         there = (at >= 0) & (at < image)
         inside = np.clip(at, 0, image - 1)
         tile, local = inside // share, inside % share
-        if apart:
-            self.tally.reach = max(self.tally.reach, int(np.where(there, np.abs(tile - columns), 0).max()))
         found = np.full((self.machine.columns, one.rows[1], width, one.channels[1]), empty, np.int8)
         rows = np.arange(row, row + one.rows[1])
         kept = (rows >= 0) & (rows < height)

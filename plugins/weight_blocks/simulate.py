@@ -60,7 +60,7 @@ class SimulationOutcome:
     def table(self) -> dict[str, Any]:
         """Plain data."""
         equal = {"layers": len(self.equal), "bit_equal": sum(self.equal.values()), "different": self.different}
-        moved = {"block_pixels": self.tally.blocks, "peak_bytes": self.tally.peak, "reach": self.tally.reach}
+        moved = {"block_pixels": self.tally.blocks, "peak_bytes": self.tally.peak}
         times = {"estimate_s": self.seconds, "events_s": self.events, "one_buffer_s": self.single}
         return {"network": self.network, **equal, "off": list(self.off), **moved, **times}
 
