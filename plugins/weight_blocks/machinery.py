@@ -20,8 +20,7 @@ from sparsemap.pieces.contracts.base import Array
 from .durations import PIXELS
 from .instructions import Instruction
 from .layers import round_up
-from .operations import KeptBlocks, MaskedWeights, compute, pooled, quantised
-from .record import unpack
+from .operations import MaskedWeights, RowWeights, pooled, quantised
 from .schedule import Schedule
 from .schedule_file import Compiled
 
@@ -77,7 +76,7 @@ class Machinery:
         self.tags = {name: number for number, name in enumerate(self.names)}
         self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
         """By tensor, the rows in DDR."""
-        self.decoded: tuple[bytes, KeptBlocks] | None = None
+        self.decoded: tuple[bytes, RowWeights] | None = None
         self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
     def broken(self, one: Instruction, text: str) -> BrokenSchedule:
@@ -223,25 +222,18 @@ class Machinery:
         self.count(one, size * one.cores)
         return held
 
-    def blocks(self, one: Instruction, records: Array, bias: bool) -> KeptBlocks:
-        """The kept blocks of records; equal records are decoded once."""
-        kernel = one.kernel[0], one.kernel[1]
-        content = repr((kernel, one.makes[2], one.reads[2], bias)).encode() + records.tobytes()
-        if self.decoded is None or self.decoded[0] != content:
-            shape, machine = (one.makes[2], one.reads[2], kernel), self.machine
-            rows = [unpack(record, *shape, machine.index, bias, machine.block) for record in records]
-            self.decoded = content, KeptBlocks.of(rows)
-        return self.decoded[1]
-
     def products(self, one: Instruction, inputs: Array, records: Array, bias: bool) -> Array:
-        """Sums of a convolution over a part of the input channels."""
-        machine, tile, kernel = self.machine, (one.makes[0], one.makes[1], one.makes[2]), (one.kernel[0], one.kernel[1])
-        blocks, pixels = self.blocks(one, records, bias), tile[0] * tile[1]
-        self.tally.blocks += machine.columns * pixels * len(blocks.values)
-        most = int(blocks.kept.sum(axis=(1, 2)).max())
-        words = math.prod(machine.block) * math.prod(kernel) * most
+        """Sums of a convolution over a part of the input channels; equal records are decoded once."""
+        machine, (rows, columns, channels) = self.machine, one.makes
+        kernel = one.kernel[0], one.kernel[1]
+        content = repr((kernel, channels, one.reads[2], bias)).encode() + records.tobytes()
+        if self.decoded is None or self.decoded[0] != content:
+            self.decoded = content, RowWeights.of(records, channels, one.reads[2], kernel, bias, machine)
+        weights, pixels = self.decoded[1], rows * columns
+        self.tally.blocks += machine.columns * pixels * int(weights.blocks.sum())
+        words = math.prod(machine.block) * math.prod(kernel) * int(weights.blocks.max())
         self.count(one, -(-pixels // PIXELS) * PIXELS * words / machine.macs)
-        return compute(inputs[:, 0, 0], blocks, kernel, one.stride, tile, machine.block)
+        return weights.products(inputs[:, 0, 0], one.stride, (rows, columns))
 
     def outputs(self, one: Instruction, inputs: Array, sums: Array | None) -> Array:
         """int8 outputs of an iteration: of the sums of a convolution, or of the inputs of a pool or sum."""
