@@ -41,11 +41,10 @@ def compile_command(
 ) -> None:  # fmt: skip
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
-    Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
-    masks.json with the kept blocks of all parts, for pruning that keeps parts even, times.md with all layers, beside
-    their times with dense weights, and layers.csv with all of their durations. Blocks of the network's weights that hold
-    zeros only are pruned, unless --masks or --sparsity say which or how many; the first convolution then stays dense,
-    and so does a fully connected layer that ends a network of convolutions.
+    Writes schedule.json with sub-volumes, places and times of all layers and with all instructions, masks.json with the
+    kept blocks of all parts, for even pruning, times.md with all layers beside their times with dense weights, and
+    layers.csv with all durations. Blocks without a nonzero weight are pruned, unless --masks or --sparsity decide; the
+    first convolution then stays dense, and so does a fully connected layer at the end of a network of convolutions.
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
@@ -113,14 +112,14 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
 
 
 def kept_share(layer: MeshLayer) -> float:
-    """Of the blocks of a convolution: masks that are even keep whole blocks in every block row."""
+    """Share of the kept blocks of a convolution; even masks keep whole blocks in every block row."""
     import numpy as np
 
     return float(np.mean(layer.kept(1))) / layer.blocks[1]
 
 
 def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float | None) -> str:
-    """A table of the layers that take longest, and the total."""
+    """A table of the slowest layers, and the total."""
     from sparsemap.files import aligned
 
     head, *every = times(schedule, dense)

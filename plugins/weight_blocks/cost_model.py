@@ -38,7 +38,7 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    The energy is an assumption: bytes that move and kept multiply-adds, times the technology.
+    The energy is an assumption: moved bytes and kept multiply-adds, times the technology.
     """
 
     type_name: ClassVar[str] = "aie2-time"
@@ -81,8 +81,8 @@ class Aie2Time(CostModel):
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array, Array]:
     """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and of both, (B,); a byte is a word.
 
-    Bytes are those of the channels, at the level that they leave and at the one that they reach; what a core reads from
-    its own memory is part of its multiply-adds.
+    Bytes of the channels count at the source level and at the target level; reads of a core from its own memory are
+    part of the multiply-adds.
     """
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
@@ -106,14 +106,14 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
 
 @attrs.frozen(eq=False, slots=False)
 class ConvProblem:
-    """What segment and cost model share of a problem."""
+    """Shared by segment and cost model."""
 
     cut: Cut
     """The layer, alone in the memory tiles, from DDR to DDR."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
-        """That of a problem, made once; `SpecError` if its parts do not go together."""
+        """The object of a problem, made once; `SpecError` for parts that do not fit together."""
         return problem.remember((ConvProblem,), lambda: cls._of(problem))
 
     @classmethod
@@ -129,7 +129,7 @@ class ConvProblem:
 
     @cached_property
     def most_rows(self) -> Array:
-        """(choices of chunks, choices of parts) most rows that all buffers of a core hold; 0: none."""
+        """(choices of chunks, choices of parts) most rows for all buffers of a core; 0: none."""
         chunks, parts = self.cut.chunk_choices, self.cut.part_choices
         found = np.zeros((len(chunks), len(parts)), np.int64)
         fits = self.cut.candidates(self.cut.layer.out_height)
@@ -138,14 +138,14 @@ class ConvProblem:
 
     @cached_property
     def rule(self) -> Splits:
-        """The paper's rule, as far as the buffers allow it: rows are taken away where it charges too little."""
+        """The paper's rule, with fewer rows where the buffers are too small."""
         rule = self.cut.rule()
         most = self.most_rows[self.cut.chunk_choices.index(rule.co), self.cut.part_choices.index(rule.ci)]
         return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
 
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
-        """Tiles and passes that fit in memory tiles with the smallest chunks, those with the fewest of both first."""
+        """Tiles and passes with room in memory tiles for the smallest chunks, fewest first."""
         height = self.cut.layer.out_height
         tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
@@ -159,7 +159,7 @@ class ConvProblem:
 
     @property
     def least(self) -> Steps:
-        """Durations that no sub-volume is below; inputs may have to go to cores once only, at no bound known."""
+        """Lower limits of durations; inputs may have to go to cores once only, at no known bound."""
         layer, machine = self.cut.layer, self.cut.machine
         loaded, written = self._tiled(Splits(1, 1, 1))[:2]
         weights, outputs = layer.weights * layer.density, layer.out_height * layer.out_width * layer.out_channels
@@ -171,12 +171,12 @@ class ConvProblem:
         return Steps(found, max(found[x] for x in ("LOADWM", "WRITEFM", "COMP")), max(found["LOAD"], found["LOADW"]))
 
     def overflows(self, splits: Splits) -> Any:
-        """(B,) bool: which sub-volumes a memory tile cannot hold."""
+        """(B,) bool: sub-volumes too large for a memory tile."""
         weights = pass_bytes(self.cut, splits)
         return weights + self._tiled(splits)[2] > self.cut.machine.memtile
 
     def _tiled(self, splits: Splits) -> Any:
-        """(3, B) bytes of activations that all tiles load and write, and that the largest one holds."""
+        """(3, B) bytes of activations: loaded and written by all tiles, and held by the largest tile."""
         layer, machine = self.cut.layer, self.cut.machine
         sizes = (layer.width, layer.channels), (layer.out_width, layer.out_channels)
         inside, outside = (machine.row_bytes(*size) for size in sizes)

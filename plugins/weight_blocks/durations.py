@@ -1,12 +1,12 @@
-"""The time of a layer, by the durations of its seven kinds of steps and the pipeline that they form.
+"""The time of a layer, from the durations of seven kinds of steps in a pipeline.
 
     layer = loads + cores + WRITE, with LOAD and LOADW in parallel for every tile and pass
     cores = sum over tiles, passes, chunks of weights of LOADWM + groups of iterations
     a group of i iterations = i * max(LOADFM, COMP, WRITEFM) + fill and drain, and one iteration LOADFM + COMP + WRITEFM
 
 LOAD, LOADW and WRITE go between DDR and memory tiles; LOADFM, LOADWM and WRITEFM between memory tiles and cores.
-Iterations whose window reaches into the padding are groups of their own. Where a chunk has a part of the input channels
-only, the parts follow each other and partial sums stay in the core.
+Iterations with a window in the padding are groups of their own. Parts of the input channels follow each other, with
+partial sums in the core.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .splits import WIDTH, Cut, Splits, by_pair
 
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
 PARAMETERS = 192
-"""Bytes of parameters that go with the weights of an operation, in the paper's listings."""
+"""Bytes of parameters beside the weights of an operation, in the paper's listings."""
 POOL_PARAMETERS = 128
-"""Those of a pool, from DDR."""
+"""The same of a pool, from DDR."""
 PIXELS = 4
-"""Pixels that a core multiplies with a block in one cycle."""
+"""Pixels that a core multiplies with a block per cycle."""
 
 
 @attrs.frozen(eq=False)
@@ -37,11 +37,11 @@ class Steps:
     """Seconds of a layer; (B,) or numbers."""
 
     of: Mapping[str, Any]
-    """By kind of step; those of cores are sums over all iterations."""
+    """By kind of step; steps of cores are sums over all iterations."""
     cores: Any
-    """What the pipeline of LOADFM, LOADWM, COMP and WRITEFM takes."""
+    """The pipeline of LOADFM, LOADWM, COMP and WRITEFM."""
     loads: Any
-    """What LOAD and LOADW take together: they run in parallel for every tile and pass."""
+    """LOAD and LOADW, in parallel for every tile and pass."""
 
     @property
     def total(self) -> Any:
@@ -51,7 +51,7 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; where rows are left over, the last one starts early so that it covers as many.
+    Each covers `step` rows; the last iteration starts early if rows are left over.
     """
     layer = cut.layer
     count = -(-rows // step)
@@ -64,14 +64,14 @@ def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, An
 
 
 def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
-    """Output rows of every tile but the last, and the number of tiles that have any."""
+    """Output rows of every tile but the last, and the number of tiles with rows."""
     height = cut.layer.out_height
     rows = -(-height // splits.tiles)
     return rows, -(-height // rows)
 
 
 def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
-    """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR."""
+    """The durations of (B,) sub-volumes of a layer with `load` and `write` bytes from and to DDR per memory tile."""
     machine = cut.machine
     height = cut.layer.out_height
     rows, count = tile_rows(cut, splits)
@@ -98,8 +98,8 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
 
 
 def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
-    """Seconds of LOAD and LOADW together: weights that stay come with the first tile; passes come one by one, for every
-    tile again, the first beside the activations of the tile."""
+    """Seconds of LOAD and LOADW together: resident weights come with the first tile; passes come for every tile again,
+    the first pass beside the activations of the tile."""
     rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
     found = np.empty(rows.shape)
     for height in np.unique(rows):
@@ -114,7 +114,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
 
 
 def weight_bytes(cut: Cut, splits: Splits) -> Any:
-    """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
+    """Bytes of weights from DDR to the fullest memory tile: once, or once per tile for several passes."""
     listed = cut.machine.listed
     if not cut.convolves:
         parameters = PARAMETERS if cut.layer.op == "add" else POOL_PARAMETERS
@@ -140,7 +140,7 @@ def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
 
 
 def listed_blocks(cut: Cut, splits: Splits) -> Any:
-    """Kept blocks of the only chunk that the paper's estimator counts."""
+    """Kept blocks of the single chunk in the paper's estimator."""
     outs, ins = cut.layer.block
     return cut.layer.density * (splits.co // outs) * (splits.ci // ins)
 
@@ -157,8 +157,8 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
 
 
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
-    """Bytes that one iteration over `step` output rows loads per column of cores, cycles of a core, and bytes that it
-    writes; for a chunk (or a part of it) with so many kept blocks."""
+    """Bytes loaded per column of cores, cycles of a core, and written bytes of an iteration over `step` output rows,
+    for a chunk or a part of a chunk with these kept blocks."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
@@ -175,7 +175,7 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 
 
 def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
-    """The end of a pipeline of so many iterations with two buffers each for inputs and outputs, with its fill and drain."""
+    """The end of a pipeline with two buffers each for inputs and outputs, with its fill and drain."""
     alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
     return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
 
@@ -183,7 +183,7 @@ def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True)
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
 ) -> Any:
-    """(5, B) seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
+    """(5, B) seconds of a tile: the cores' pipeline, then LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
     parts = 1 if machine.listed else cut.parts(splits.ci)
     sums: Any = 0.0

@@ -1,10 +1,10 @@
-"""The instructions of a schedule: what moves where and when, with all that a machine needs to execute it.
+"""The instructions of a schedule: all transfers and computations with their times.
 
-Per layer: WRITE of what has to leave the memory tiles; for every tile of rows and pass of weights LOAD and LOADW (DDR to
-memory tiles, in parallel); per chunk of weights LOADWM, which blocks, and groups of LOADFM, COMP, WRITEFM (memory tile
-to core, in the core, back); then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in
-every iteration: iteration k starts at row first + k * step, but no later than `last`, so that left-over rows are done
-together with some that were. Iterations take the buffers and locks that they have in turn.
+Per layer: WRITE of evicted tensors; for every tile of rows and pass of weights LOAD and LOADW (DDR to memory tiles, in
+parallel); per chunk of weights LOADWM, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core, back);
+then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration: iteration k
+starts at row first + k * step, but no later than `last`, so that left-over rows repeat some rows. Iterations take their
+buffers and locks in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .schedule import LayerPlan, Schedule
 from .splits import Cut
 
 INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
-"""They guard the two buffers of inputs and those of outputs, which are full or empty."""
+"""Locks of the two buffers of inputs and of outputs, full or empty."""
 GROUP = ("LOADFM", "COMP", "WRITEFM")
 Duration = attrs.field(default=0.0, validator=attrs.validators.ge(0))
 Count = attrs.field(default=1, validator=attrs.validators.ge(1))
@@ -29,34 +29,35 @@ Count = attrs.field(default=1, validator=attrs.validators.ge(1))
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """One movement or computation, `iterations` times. Fields that a type does not have keep their defaults."""
+    """A transfer or computation, `iterations` times. Fields of other types keep their defaults."""
 
     type: Literal["LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP"]
     layer: str
     group: int = 0
     """Instructions with the same number run together."""
     seconds: float = Duration
-    """Of one iteration (of one part of it)."""
+    """Of an iteration, or of a part of an iteration."""
     start: float = Duration
     """Seconds since the start of the network."""
     end: float = Duration
     iterations: int = Count
     steps: int = Count
-    """Steps through the channels that the iterations are divided into, where there are no weights."""
+    """Steps through the channels among the iterations of a layer without weights."""
     parts: int = Count
-    """Parts of the input channels that follow each other in every iteration, with their weights."""
+    """Parts of the input channels in every iteration, each with its weights."""
     bytes: tuple[int, ...] = ()
     """Of an iteration, per memory tile, column of cores or row of cores; of LOADWM, per part."""
     tensor: tuple[str, ...] = ()
     operands: int = Count
-    """Of LOADFM: tensors that come one behind the other, for a sum; others are channels of one."""
+    """Of LOADFM: tensors of a sum, behind each other; other tensors are channels of a whole."""
     address: tuple[int, ...] = ()
-    """In every memory tile, per tensor, where its row `origin` lies. Of LOADWM, per part; of LOADW, one."""
+    """In every memory tile, per tensor, the address of its row `origin`. Of LOADWM, per part; of LOADW, a single
+    address."""
     origin: int = 0
     offset: int = 0
     """Of LOADW: where in DDR the bytes start among the records of a memory tile."""
     apart: int = 0
-    """Of LOADWM: bytes between the records of rows of cores that share a memory tile."""
+    """Of LOADWM: bytes between the records of rows of cores with the same memory tile."""
     rows: tuple[int, ...] = ()
     """First row of the first iteration, rows, rows between iterations, first row of the last iteration; of LOAD and WRITE
     the first two. Rows and columns outside of the image are padding."""
@@ -66,11 +67,11 @@ class Instruction:
     """First channel for the first core, channels, and channels between rows and between columns of cores; parts and steps
     follow each other."""
     cores: int = 0
-    """Rows of cores whose channels the channel of a column moves; 1 where inputs are broadcast."""
+    """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
     core: tuple[int, ...] = ()
-    """Addresses in a core, of one buffer or two; of COMP, of inputs."""
+    """Addresses in a core, of a buffer or two; of COMP, of inputs."""
     lock: tuple[int, ...] = ()
-    """Which guard them."""
+    """Locks of these buffers."""
     weights: int = -1
     """Of COMP: the address of the record."""
     out: tuple[int, ...] = ()
@@ -81,19 +82,19 @@ class Instruction:
     stride: int = 0
     relu: bool = False
     reads: tuple[int, ...] = ()
-    """Rows, columns, channels that an iteration of COMP reads of every operand."""
+    """Rows, columns, channels of every operand in an iteration of COMP."""
     makes: tuple[int, ...] = ()
-    """Rows, columns, channels that it makes."""
+    """Rows, columns, channels of the output of an iteration."""
 
 
 def instructions_of(schedule: Schedule) -> list[Instruction]:
-    """All instructions in order, with the times at which they start and end in a pipeline with two buffers."""
+    """All instructions in order, with start and end in a pipeline with two buffers."""
     groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
     return timed(groups)
 
 
 def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
-    """Instructions that run together, numbered, with start and end."""
+    """Instructions of parallel groups, numbered, with start and end."""
     found: list[Instruction] = []
     now = 0.0
     for number, together in enumerate(groups):
@@ -109,7 +110,7 @@ def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
 
 
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
-    """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
+    """Seconds of a group: in parallel, part by part, or as a pipeline with an `end`."""
     by_type: dict[str, Instruction] = {one.type: one for one in together}
     if "COMP" not in by_type:
         return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
@@ -121,7 +122,7 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
 
 
 def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
-    """The instructions of a layer as lists of those that run together; `shapes` of all tensors."""
+    """The instructions of a layer in parallel groups; `shapes` of all tensors."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, machine = cut.layer, cut.machine
 
@@ -157,7 +158,7 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
 
 
 def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction:
-    """An instruction that moves so many bytes, or computes for so many cycles."""
+    """An instruction with a number of bytes, or of cycles."""
     size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
     seconds = float(amount) / cut.machine.rates[kind]
     found: Any = {"type": kind, "layer": cut.layer.name, "seconds": seconds, **size, **fields}
@@ -166,7 +167,7 @@ def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction
 
 @attrs.frozen
 class RowTile:
-    """Output rows [first, first + rows) of a layer; `origin` is the row of its inputs that memory tiles hold first."""
+    """Output rows [first, first + rows) of a layer; `origin` is the first row of its inputs in memory tiles."""
 
     planned: LayerPlan
     first: int
@@ -179,7 +180,7 @@ class RowTile:
         return min(self.planned.splits.rows, self.rows)
 
     def computed(self, part: int) -> Iterator[list[Instruction]]:
-        """What cores do with a pass of the weights."""
+        """The work of cores with a pass of the weights."""
         cut, splits, start = self.planned.cut, self.planned.splits, self.planned.placement.weights.start
         if not cut.convolves:
             if part == 0:
@@ -202,8 +203,8 @@ class RowTile:
     def _chunk(
         self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int, apart: int = 0
     ) -> Iterator[list[Instruction]]:
-        """A chunk of weights and its iterations: those at the padding one by one, all others together; with parts of the
-        input channels, one part after the other in each."""
+        """A chunk of weights and its iterations: single ones at the padding, then all others together; parts of the
+        input channels follow each other."""
         weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]
@@ -215,14 +216,14 @@ class RowTile:
             yield [attrs.evolve(weights, iterations=count), *triple]
 
     def _bounds(self) -> list[tuple[int, int, bool]]:
-        """First iteration and iterations of every group, and whether it is that in the body."""
+        """First iteration and number of iterations of every group, and whether the group is the body."""
         groups = row_groups(self.planned.cut, self.first, self.rows, self.step)
         head, body, tail = (int(count) for count in groups)
         found = [(at, 1, False) for at in range(head)] + ([(head, body, True)] if body else [])
         return found + [(at, 1, False) for at in range(head + body, head + body + tail)]
 
     def _pooled(self) -> Iterator[list[Instruction]]:
-        """Steps through the channels of a core, which load no weights: iterations of several form one group."""
+        """Steps through the channels of a core without weights: iterations of several steps form a group."""
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
@@ -244,7 +245,7 @@ class RowTile:
         stride, ci = layer.stride, self.planned.splits.ci if cut.convolves else channels
 
         def rows(size: int, scale: int, before: int) -> tuple[int, ...]:
-            """Of inputs (by the stride, what lies above before them) or outputs."""
+            """Of inputs (with the stride and the rows above) or outputs."""
             begin, end = (min(self.first + k * step, last) for k in (at, at + count // steps - 1))
             return begin * scale - before, size, step * scale * (begin < end), end * scale - before
 

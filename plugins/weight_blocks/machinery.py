@@ -1,4 +1,4 @@
-"""The memory tiles of a mesh as arrays of bytes, with the tensor of every byte, and the instructions on them.
+"""Memory tiles of a mesh as arrays of bytes with their tensors, and the effects of instructions.
 
 Every action follows from the fields of an instruction. Reading a stale or unwritten byte is an error, as is a tensor
 beyond a memory tile, or a tile or record larger than a buffer of a core. Computations decode the record from the memory
@@ -123,7 +123,7 @@ class Machinery:
         return data
 
     def rows_of(self, one: Instruction) -> Array:
-        """Which rows of a LOAD or WRITE DDR has, as a view."""
+        """(rows,) bool of the rows of a LOAD or WRITE in DDR, as a view."""
         (first, count), tensor = one.rows, one.tensor[0]
         part = self.compiled.schedule.slices.get(tensor)
         base, at = (part.tensor, part.first) if part else (tensor, 0)

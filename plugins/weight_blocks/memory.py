@@ -1,8 +1,8 @@
-"""Which tensors memory tiles hold when, at which addresses, and what goes from and to DDR for it.
+"""Tensors in the memory tiles over time, their addresses, and the transfers from and to DDR.
 
-All memory tiles are alike: a tensor has one start and one end address, the same in all of them, and each holds its share
-of the columns of the image. Places are found between what is live, so that a hole that is too small counts as
-full: a layer that does not fit evicts all others and runs from DDR to DDR, in tiles of rows, and its weights in passes.
+All memory tiles are alike: a tensor has the same start and end address in all tiles, and each tile has a share of the
+columns of the image. Free places lie between live tensors; without a large enough hole, a layer evicts all others and
+runs from DDR to DDR, in tiles of rows, and its weights in passes.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ class TilePlace:
 
 @attrs.frozen(kw_only=True)
 class Placement:
-    """What memory tiles hold while a layer runs, and what its run moves from and to DDR."""
+    """Contents of memory tiles during a layer, and its transfers from and to DDR."""
 
     tiles: int = 1
     passes: int
     spilled: bool = False
-    """Whether it runs from DDR to DDR."""
+    """Whether the layer runs from DDR to DDR."""
     inputs: tuple[TilePlace, ...]
     """Of a tile, where there are several."""
     output: TilePlace
     weights: TilePlace
     """Of the largest pass."""
     room: TilePlace
-    """The hole that weights may use."""
+    """The hole for weights."""
     live: tuple[TilePlace, ...] = ()
-    """Other tensors that stay."""
+    """Other resident tensors."""
     load: int
-    """Bytes of activations per memory tile that come from DDR for this layer."""
+    """Bytes of activations from DDR per memory tile."""
     write: int = 0
     loaded: tuple[str, ...]
-    """Tensors that come from DDR."""
+    """Tensors from DDR."""
     evicted: tuple[TilePlace, ...] = ()
-    """Tensors that go to DDR first."""
+    """Tensors to DDR before the layer."""
     stored: bool = False
     """Whether the output goes to DDR."""
 
 
 def tile_windows(layer: MeshLayer, rows: int) -> list[tuple[int, int]]:
-    """The rows [low, high) of the input that are loaded for every tile of so many output rows: all of them are."""
+    """The rows [low, high) of the input of every tile of so many output rows; together all rows."""
     starts = range(0, layer.out_height, rows)
     lows = [layer.input_rows(first, first + 1)[0] for first in starts]
     highs = [layer.input_rows(first, min(first + rows, layer.out_height))[1] for first in starts]
@@ -72,7 +72,7 @@ def tile_windows(layer: MeshLayer, rows: int) -> list[tuple[int, int]]:
 
 
 def expanded(names: Iterable[str], concats: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """What names stand for: a concatenation is the tensors that it joins, which are written in place."""
+    """Names with every concatenation replaced by its parts, which have places of their own."""
     parts = (expanded(concats[name], concats) if name in concats else (name,) for name in names)
     return tuple(chain.from_iterable(parts))
 
@@ -90,9 +90,9 @@ def holes(held: Iterable[TilePlace], capacity: int) -> list[TilePlace]:
 def fit(
     sizes: Sequence[tuple[str, int]], held: Sequence[TilePlace], staying: Sequence[TilePlace], capacity: int, alignment: int
 ) -> list[TilePlace] | None:  # fmt: skip
-    """A place for each tensor and size beside what is held, or None if they do not fit one by one.
+    """A place for each tensor and size beside the `held` ones, or None.
 
-    Each goes to the end of a hole where it leaves the largest hole once only what is `staying` and these are left.
+    Each goes to the end of a hole, for the largest remaining hole beside the `staying` tensors.
     """
     if not sizes:
         return []
@@ -118,18 +118,18 @@ class Allocator:
     layers: Sequence[MeshLayer]
     machine: CoreMesh
     weights: Callable[[str, int], int]
-    """Bytes per memory tile of the largest of so many passes of the weights of a layer, by its name."""
+    """Bytes per memory tile of the largest of so many passes of a layer's weights, by name."""
     wanted: frozenset[str] = frozenset()
-    """Outputs that have to be in DDR."""
+    """Outputs for DDR."""
     held: dict[str, TilePlace] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.weights = cache(self.weights)
         self.concats = {layer.name: layer.inputs for layer in self.layers if layer.op == "concat"}
         self.shapes: dict[str, tuple[int, int, int]] = {}
-        """Rows, columns and channels of every tensor that is not a concatenation of others."""
+        """Rows, columns and channels of every tensor but concatenations."""
         self.last: dict[str, int] = {}
-        """The last layer that reads a tensor."""
+        """The last reader of a tensor."""
         for index, layer in enumerate(self.layers):
             for name in layer.inputs:
                 self.shapes.setdefault(name, (layer.height, layer.width, layer.channels))
@@ -138,14 +138,14 @@ class Allocator:
                 self.last |= dict.fromkeys(expanded(layer.inputs, self.concats), index)
         self.first = next((index for index, layer in enumerate(self.layers) if layer.op == "conv"), -1)
         self.stored = set(self.shapes) - {layer.name for layer in self.layers}
-        """Tensors that DDR has."""
+        """Tensors in DDR."""
 
     def size(self, tensor: str, rows: int | None = None) -> int:
         height, width, channels = self.shapes[tensor]
         return (height if rows is None else rows) * self.machine.row_bytes(width, channels)
 
     def place(self, index: int) -> Placement:
-        """Makes room for a layer and says how; to be called once per layer that is no concatenation, in order."""
+        """Makes room for a layer, and returns its placement; for every layer but concatenations, in order."""
         layer = self.layers[index]
         inputs = expanded(layer.inputs, self.concats)
         self.held = {name: place for name, place in self.held.items() if self.last.get(name, -1) >= index}
@@ -163,7 +163,7 @@ class Allocator:
     def _fit(
         self, sizes: Sequence[tuple[str, int]], layer: MeshLayer, passes: int, staying: Sequence[TilePlace] = ()
     ) -> tuple[list[TilePlace], TilePlace, TilePlace] | None:
-        """Places beside what is held, that of a pass of weights, and the hole in which these lie, if they have bytes."""
+        """Places beside the held tensors, the place of a pass of weights, and the hole around it."""
         sizes = [*sizes, ("weights", self.weights(layer.name, passes))]
         held, memtile = list(self.held.values()), self.machine.memtile
         places = fit(sizes, held, staying, memtile, self.machine.alignment)
@@ -174,7 +174,7 @@ class Allocator:
         return new, weights, next(around, TilePlace("", weights.start, weights.start))
 
     def _beside_others(self, layer: MeshLayer, index: int, inputs: tuple[str, ...]) -> Placement | None:
-        """Everything at once, beside what is live; in passes if the weights do not fit otherwise."""
+        """Everything at once, beside live tensors; in passes if the weights do not fit otherwise."""
         missing = tuple(dict.fromkeys(name for name in inputs if name not in self.held))
         free = [name for name in inputs if layer.op == "add" and self.last[name] <= index]
         # the operand that a sum overwrites: one that nobody reads later, at the lowest address for fewer holes
@@ -197,7 +197,7 @@ class Allocator:
         return Placement(passes=passes, load=load, loaded=missing, **where)
 
     def _spilled(self, layer: MeshLayer, inputs: tuple[str, ...]) -> Placement:
-        """From DDR to DDR, with the tiles and passes that move the least, once all others have left."""
+        """From DDR to DDR, with the tiles and passes of least transfers, after all others have left."""
         evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
         self.held = {}
         self.stored |= {*(place.tensor for place in evicted), layer.name}

@@ -1,4 +1,4 @@
-"""From the nodes of a network to the layers that the compiler takes."""
+"""Layers for the compiler from the nodes of a network."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ def layers_of(
     rectified: Collection[str] | None = None,
     returned: Collection[str] = (),
 ) -> list[MeshLayer]:
-    """The layers of a network in its order, without the blocks that its weights lack, or with so many pruned (of `masks`, with
-    these); `SpecError` with all that are not supported.
+    """The layers of a network in order, without blocks of zeros, or pruned to a `sparsity` or by `masks`; `SpecError`
+    with all unsupported layers.
 
-    Where blocks are pruned, the first convolution and a fully connected layer that ends a network of convolutions stay
-    dense. Rows of words are
-    images with at least `columns` columns, so that columns of cores share them. `rectified` and `returned` name the layers
-    with a ReLU and those whose outputs are the network's.
+    After pruning, the first convolution and a fully connected layer at the end of a network of convolutions stay dense.
+    Rows of words are images with at least `columns` columns, shared by the columns of cores. `rectified` names the
+    layers with a ReLU, `returned` the outputs of the network.
     """
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
@@ -71,8 +70,8 @@ def layers_of(
 
 
 def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
-    """Where ReLUs are if the network does not say so: behind convolutions that no sum reads, sums of images, and fully
-    connected layers that only such layers read."""
+    """Default of ReLUs: behind convolutions without a sum as reader, sums of images, and fully connected layers read by
+    fully connected layers alone."""
     readers = [other for other in layers if layer.name in other.inputs]
     if types[layer.name] == "linear":
         return bool(readers) and all(types[other.name] == "linear" for other in readers)
@@ -96,7 +95,7 @@ def _check_concats(layers: Sequence[MeshLayer]) -> None:
 def pruned(
     layers: Sequence[MeshLayer], sparsity: float | None, masks: Mapping[str, Array], dense: Collection[str]
 ) -> list[MeshLayer]:
-    """The layers with so many blocks pruned in every block row but for those that stay `dense`, or with masks by name."""
+    """The layers with a share of blocks pruned in every block row, without the `dense` ones, or with masks by name."""
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
         if name not in names:
@@ -121,7 +120,7 @@ def pruned(
 
 
 def layer_of(node: Node, columns: int = 1) -> MeshLayer:
-    """The dense layer of a node with shapes; `SpecError` for what is not compiled."""
+    """The dense layer of a node with shapes; `SpecError` for an unsupported node."""
     piece: Any = node.piece
 
     def wrong(text: str) -> SpecError:
@@ -159,8 +158,8 @@ def layer_of(node: Node, columns: int = 1) -> MeshLayer:
 
 
 def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
-    """The layer without the blocks that hold zeros only: those of the very weights where there is one tensor of their
-    density, else as many in every row as are to be expected."""
+    """The layer without blocks of zeros: exact for a density with a single tensor, else the expected number in every
+    row."""
     assert node.loops
     weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
     model: Any = weights.density
@@ -180,7 +179,7 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
 
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
-    """Rows, columns and channels of a tensor; rows of words (m, n) have the fewest columns that the mesh has and m allows."""
+    """Rows, columns and channels of a tensor; rows of words (m, n) get the fewest columns for the mesh that divide m."""
     if len(shape) == 3:
         return shape[1], shape[2], shape[0]
     rows = shape[0] if len(shape) == 2 else 1
@@ -191,7 +190,7 @@ def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
 def _before(
     padding: Any, size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: int
 ) -> tuple[int, int]:
-    """Rows above and columns to the left; what lies behind follows from the shapes."""
+    """Rows above and columns to the left; shapes give the rest."""
     if padding == "valid":
         return 0, 0
     if padding == "same":
@@ -201,10 +200,10 @@ def _before(
 
 
 def read_masks(path: Path) -> dict[str, Array]:
-    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside such files).
+    """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside `.npy` files).
 
-    A mask is an array of blocks, (block rows, block columns), True or 1 where a block is kept. A JSON file
-    has under `layers` the table of every layer, whose key `mask` is the name of its `.npy` file or the lists of its rows.
+    A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has a table per
+    layer under `layers`; the key `mask` is the name of a `.npy` file or a list of rows.
     """
     if path.is_dir():
         inside = path / "masks.json"

@@ -1,9 +1,9 @@
-"""A network on a machine: the splits, the memory and the time of every layer, in the order in which they run.
+"""A network on a machine: splits, memory and time of every layer, in order.
 
 A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling): backwards
-from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, without what lies beyond
-the borders. So tiles overlap, and what they share is computed by both; but what lies between the layers need not leave
-the memory tiles. Weights are loaded for every tile again.
+from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, clipped at the borders.
+Tiles overlap, and both compute the shared rows; but tensors between the layers may stay in the memory tiles. Weights
+are loaded for every tile again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
 MOST_CHAINED = 16
-"""The most tiles of a chain that are tried."""
+"""The most tiles of a chain in `best_tiles`."""
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +56,7 @@ class LayerPlan:
 
 @attrs.frozen
 class TensorSlice:
-    """A tensor of a tile: rows [first, first + rows) of another one."""
+    """A tensor of a tile: rows [first, first + rows) of a whole tensor."""
 
     tensor: str
     first: int
@@ -75,7 +75,7 @@ class Schedule:
     shapes: Mapping[str, tuple[int, int, int]]
     """Rows, columns and channels of every tensor."""
     outputs: Mapping[str, tuple[str, ...]]
-    """What the network gives, each as the tensors that it joins: all go to DDR."""
+    """Outputs of the network by name, each as its parts: all go to DDR."""
     slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
 
@@ -90,7 +90,7 @@ class Schedule:
 
 
 Choose = Callable[[Cut, Placement], Splits]
-"""The sub-volume of a layer that has its place in memory."""
+"""The sub-volume of a placed layer."""
 
 
 def compile_layers(
@@ -102,8 +102,8 @@ def compile_layers(
 ) -> Schedule:
     """The schedule of a network on a machine.
 
-    `choose` replaces the exhaustive choice of sub-volumes. `slices` and what they are of go to DDR. Tiles of a layer,
-    whose names are alike up to an "@", divide the input channels alike, since they have the same weights.
+    `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
+    the same name up to an "@", divide the input channels alike, as they have the same weights.
     """
     slices = slices or {}
     if machine.listed:
@@ -134,7 +134,7 @@ def compile_layers(
 
 
 def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
-    """What no layer reads, and what the network returns besides, each as the tensors that it joins."""
+    """Tensors without a reader, and other outputs of the network, each as its parts."""
 
     def whole(name: str) -> str:
         return slices[name].tensor if name in slices else name
@@ -147,7 +147,7 @@ def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
-    """How often the listings run a convolution that writes into a concatenation, the outermost one."""
+    """Runs of a convolution into a concatenation, the outermost one, in the paper's listings."""
     joined, found = layer.out_channels, layer.name
     for other in layers:
         if other.op == "concat" and found in other.inputs:
@@ -156,12 +156,12 @@ def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> i
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
-    """The durations of a layer where it has its place."""
+    """The durations of a placed layer."""
     return layer_steps(cut, splits, placement.load, placement.write)
 
 
 def least_weights(cut: Cut, passes: int) -> int:
-    """Bytes of weights per memory tile of the largest pass: those of the rule's sub-volume, or the least that is sound."""
+    """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or the least sound number."""
     if not cut.convolves:
         return 0
     if cut.machine.listed:
@@ -187,7 +187,7 @@ def pass_bytes(cut: Cut, splits: Splits) -> Any:
 
 
 def signature(cut: Cut, placement: Placement) -> Any:
-    """Equal for layers that have the same sub-volumes and times; room beyond twice the weights counts as that."""
+    """Equal for layers with the same sub-volumes and times; room beyond twice the weights does not count."""
     room = placement.room.size
     if cut.convolves:
         room = min(room, 2 * least_weights(cut, 1))
@@ -197,9 +197,9 @@ def signature(cut: Cut, placement: Placement) -> Any:
 
 
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
-    """The sub-volume that takes the least time of all that fit, or the rule's in the paper's estimator.
+    """The fastest sub-volume, or the rule's in the paper's estimator.
 
-    `part`: the input channels of a chunk, if they are given.
+    `part`: the input channels of a chunk, if fixed.
     """
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
@@ -222,7 +222,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
 
 
 def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLayer]]:
-    """Runs of two layers or more that go from DDR to DDR, each of which only the next one reads."""
+    """Runs of two layers or more from DDR to DDR, each read by the next layer only."""
     spilled = {one.cut.layer.name for one in schedule.layers if one.placement.spilled}
     readers: dict[str, list[str]] = {}
     for layer in layers:
@@ -241,9 +241,10 @@ def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLay
 
 
 def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict[str, TensorSlice]]:
-    """The layers of all tiles of a chain, and the slices that they read first and write last.
+    """The layers of all tiles of a chain, and the first and last slices.
 
-    Rows of tiles differ by at most one, the longer ones first: the first and the last tile share rows with one other only.
+    Rows of tiles differ by at most one, the longer tiles first, as the first and the last tile share rows with one
+    neighbour only.
     """
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
@@ -265,7 +266,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
 
 
 def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The rows of every tensor of a chain, from its input on, that rows [first, stop) of its output need."""
+    """The rows of every tensor of a chain, from its input on, for rows [first, stop) of its output."""
     found = [(first, stop)]
     for layer in reversed(chain):
         found.append(layer.input_rows(*found[-1]))
@@ -273,14 +274,14 @@ def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tu
 
 
 def recomputed(chain: Sequence[MeshLayer], count: int) -> float:
-    """Multiply-adds of all tiles over those of the chain."""
+    """Multiply-adds of all tiles over the whole chain's."""
     return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
 
 
 def compile_tiled(
     layers: Sequence[MeshLayer], machine: CoreMesh, chosen: Sequence[tuple[Sequence[MeshLayer], int]]
 ) -> Schedule:
-    """The schedule of layers of which chains run in tiles; one tile is a chain as it is."""
+    """The schedule of layers with chains in tiles; a single tile is the chain itself."""
     replaced: dict[str, Sequence[MeshLayer]] = {}
     slices: dict[str, TensorSlice] = {}
     for chain, count in chosen:
@@ -293,7 +294,7 @@ def compile_tiled(
 
 
 def best_tiles(layers: Sequence[MeshLayer], machine: CoreMesh) -> tuple[Schedule, dict[str, int]]:
-    """The schedule with the tiles of every chain that take the least time, and their number by first layer."""
+    """The schedule with the fastest number of tiles of every chain, and the numbers by first layer."""
     best = compile_layers(layers, machine)
     every = chains(best, layers)
     chosen: dict[str, int] = {}

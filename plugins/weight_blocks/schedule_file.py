@@ -29,7 +29,7 @@ KIND = "aie2-schedule"
 SCHEDULE, MASKS, LAYERS = "schedule.json", "masks.json", "layers.csv"
 SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "density")
 SPLIT = ("co", "ci", "rows", "tiles", "passes")
-"""Columns of `layers.csv`, which end with the seconds of the layer and of each kind of step."""
+"""Columns of `layers.csv`, before the seconds of the layer and of each kind of step."""
 OF_LAYER = [field.name for field in attrs.fields(MeshLayer) if field.name not in ("mask", "repeats")]
 """Fields of a layer in `schedule.json`; `masks.json` holds the mask."""
 LONGEST = 1 << 17
@@ -37,7 +37,7 @@ LONGEST = 1 << 17
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule, its layers as CSV, and `masks.json`, which `sparsemap extra prune` reads for even parts."""
+    """Writes a schedule, a CSV of its layers, and `masks.json`, an input of `sparsemap extra prune` for even parts."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
     table = schedule_table(name, hardware, schedule, instructions)
@@ -85,7 +85,7 @@ def _json(table: Mapping[str, Any]) -> str:
 
 
 def layer_table(planned: LayerPlan) -> dict[str, Any]:
-    """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
+    """A layer with sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer = cut.layer
     rows, tiles = tile_rows(cut, splits)
@@ -109,7 +109,7 @@ def layer_table(planned: LayerPlan) -> dict[str, Any]:
 
 
 def _kept(one: LayerPlan) -> dict[str, Any]:
-    """Of a convolution its mask (if it has one), its split, and the kept blocks of every row of cores, chunk and part."""
+    """Mask (if any), split, and kept blocks of every row of cores, chunk and part of a convolution."""
     layer, profile = one.cut.layer, one.profile
     outs, ins = layer.block
     split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // outs, "in_blocks": one.splits.ci // ins}
@@ -130,8 +130,8 @@ class Compiled:
 def read_schedule(folder: Path) -> Compiled:
     """The schedule of a file of `write_schedule`.
 
-    Layers, sub-volumes, machine and masks are compiled again; SpecError names the first value of the file, such as a
-    field of an instruction, that does not follow from these.
+    Layers, sub-volumes, machine and masks are compiled again; SpecError names the first different value of the file,
+    such as a field of an instruction.
     """
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
@@ -187,7 +187,7 @@ def _check_sizes(layer: MeshLayer, splits: Sequence[int]) -> None:
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Place and text of every value of a table that is not the expected one; rounding of other machines is allowed."""
+    """Place and text of every unexpected value of a table; rounding of other machines is allowed."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in [*(found.keys() - expected.keys()), *expected]:
             inside = f"{place}.{key}" if place else key

@@ -23,10 +23,10 @@ NAMES = ("co", "ci", "rows", "tiles", "passes")
 
 @attrs.frozen(kw_only=True)
 class SubVolume(Segment):
-    """Channels of a chunk of weights, output rows of a step, and tiles with passes: what a core works on at a time.
+    """Channels of a chunk of weights, output rows of a step, and tiles with passes: the work of a core at a time.
 
-    Four genes: output channels and input channels by their place among those possible, rows, and a place in the list of
-    tiles and passes that fit in memory tiles, those with the fewest first.
+    Four genes: output channels and input channels by their place among the choices, rows, and a place in the list of
+    tiles and passes with room in memory tiles, fewest first.
     """
 
     type_name: ClassVar[str] = "sub-volume"
@@ -34,7 +34,7 @@ class SubVolume(Segment):
     fits_all: ClassVar[bool] = False
 
     design: Mapping[str, int] = attrs.field(factory=dict)
-    """One sub-volume (co, ci, rows, tiles, passes) instead of genes."""
+    """A sub-volume (co, ci, rows, tiles, passes) instead of genes."""
 
     def __attrs_post_init__(self) -> None:
         wrong = [name for name in self.design if name not in NAMES]
@@ -78,7 +78,7 @@ class SubVolume(Segment):
             raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> GeneColumns:
-        """The rule's sub-volume first; then random ones that fit, with as many rows as do more often than not."""
+        """The rule's sub-volume first; then random ones with room, most of them with the most rows."""
         if self.design:
             return np.zeros((0, count), np.int64)
         known = ConvProblem.of(problem)
@@ -111,7 +111,8 @@ class SubVolume(Segment):
         return self._fitted(fixed, known)
 
     def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
-        """Tiles and passes further down the list until memory tiles hold them; from its start again where none does."""
+        """Tiles and passes further down the list until memory tiles have room; from the start of the list again if none
+        has."""
         fixed, last = genes.copy(), len(known.tilings) - 1
         for _ in range(2):
             over = known.overflows(self._splits(fixed, known))

@@ -1,5 +1,5 @@
-"""Executes a schedule on addressed memories, compares the outputs with dense convolutions of the masked weights, the bytes
-with the time model, and the times with pipelines that run as events."""
+"""Executes a schedule on addressed memories, and compares outputs with dense convolutions of the masked weights, bytes
+with the time model, and times with pipelines of events."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .schedule_file import Compiled
 
 Progress = Callable[[str], None]
 TOLERANCE = 0.01
-"""By which share of a layer's time execution may differ from the time model."""
+"""Relative difference of a layer's time between execution and time model."""
 EXACT = 1e-6
-"""By which share a recorded time may differ from what was moved or computed: rounding."""
+"""Relative difference of a recorded time, for rounding."""
 
 
 @attrs.frozen
@@ -38,16 +38,16 @@ class SimulationOutcome:
     """By layer, whether the output is bit-equal to the dense operation of the masked weights; empty if not executed."""
     tally: MovedVolumes
     off: tuple[str, ...]
-    """Bytes, cycles and times that differ from those of the schedule."""
+    """Differences of bytes, cycles and times from the schedule."""
     seconds: float
     """The estimate."""
     events: float
     """Seconds of the simulation with two buffers."""
     single: float
-    """Seconds of the simulation with one buffer for inputs and one for outputs."""
+    """Seconds with one buffer for inputs and one for outputs."""
     memtile: int
     outputs: dict[str, Array] = attrs.field(factory=dict)
-    """What no layer reads, channels first."""
+    """Outputs of the network, channels first."""
 
     @property
     def correct(self) -> bool:
@@ -85,10 +85,10 @@ class SimulationOutcome:
 
 @attrs.frozen(eq=False)
 class NetworkData:
-    """What a network runs on, and what it has to give."""
+    """Inputs, weights and expected outputs of a network."""
 
     inputs: dict[str, Array]
-    """(rows, columns, channels in whole blocks) int8 by tensor that no layer makes."""
+    """(rows, columns, channels in whole blocks) int8 by tensor without a layer."""
     weights: dict[str, MaskedWeights]
     expected: dict[str, Array]
     """The outputs of the dense operations, by layer."""
@@ -103,7 +103,7 @@ class NetworkData:
         given: Mapping[str, Mapping[str, Array]] | None = None,
         image: Any = None,
     ) -> NetworkData:
-        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
+        """Random inputs and weights without given ones: `weights` (and `bias`, `shift`) by layer, and an input
         (channels, rows, columns) or (rows, words)."""
         schedule = compiled.schedule
         rng, tensors, weights = np.random.default_rng(seed), Tensors(schedule), {}
@@ -259,15 +259,15 @@ def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> floa
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Instructions that run together."""
+    """Instructions in parallel groups."""
     return (list(group) for _, group in groupby(instructions, key=lambda one: one.group))
 
 
 def pipeline(load: float, compute: float, write: float, count: int, buffers: int = 2) -> float:
-    """When so many iterations end in three stages that take so many seconds; a stage does one at a time, in order.
+    """End of iterations in three stages with these seconds; a stage handles one iteration at a time, in order.
 
-    A load waits for a free input buffer, which the computation of an earlier iteration frees at its end; a computation
-    waits for its input and for a free output buffer, which a write frees. With two buffers the end is that of `constant`.
+    A load waits for a free input buffer, freed by the end of an earlier computation; a computation waits for its input
+    and for a free output buffer, freed by a write. With two buffers the end is `constant`'s.
     """
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):

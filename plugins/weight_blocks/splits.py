@@ -1,8 +1,8 @@
-"""Sub-volumes: what of a layer a core works on at a time, and the rules that choose it.
+"""Sub-volumes: the work of a core at a time, and the rules for its choice.
 
 The columns of the image are split over the columns of cores, the output channels over their rows. A core then takes a
 chunk of weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. A memory
-tile that cannot hold a layer takes it in `tiles` of rows, and its weights in `passes` over the output channels.
+tile without room for a layer takes `tiles` of rows, and the weights in `passes` over the output channels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .record import ChunkProfile, record_bytes
 
 MOST_TILES = 64
 WIDTH = 8
-"""Columns to whose multiples the paper rounds tiles up."""
+"""Unit of columns in the paper's tiles."""
 PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -39,21 +39,21 @@ class Splits:
 
     @cached_property
     def pairs(self) -> tuple[list[tuple[int, int]], Array]:
-        """The distinct pairs of channels of a chunk, and which of them each sub-volume has, (B,) flat."""
+        """The distinct pairs of channels of a chunk, and the pair of each sub-volume, (B,) flat."""
         co, ci = (np.asarray(part, np.int64).reshape(-1) for part in np.broadcast_arrays(self.co, self.ci))
         codes, inverse = np.unique(co << 32 | ci, return_inverse=True)
         return [(code >> 32, code & 0xFFFFFFFF) for code in codes.tolist()], inverse.reshape(-1)
 
 
 def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
-    """A value that depends on the channels of a chunk alone, in the shape of the sub-volumes."""
+    """A function of the channels of a chunk, in the shape of the sub-volumes."""
     pairs, inverse = splits.pairs
     return np.array([value(*pair) for pair in pairs])[inverse].reshape(np.shape(splits.co))
 
 
 @attrs.frozen(eq=False, slots=False)
 class Cut:
-    """A layer on a machine: what its division over the cores gives."""
+    """A layer divided over the cores of a machine."""
 
     layer: MeshLayer
     machine: CoreMesh
@@ -74,7 +74,7 @@ class Cut:
 
     @cached_property
     def in_columns(self) -> int:
-        """Columns of the input that a core reads, halo included."""
+        """Columns of the input for a core, halo included."""
         return (self.out_columns - 1) * self.layer.stride + self.layer.kernel[1]
 
     @cached_property
@@ -86,7 +86,7 @@ class Cut:
 
     @property
     def busy_rows(self) -> int:
-        """Rows of cores that have output channels."""
+        """Rows of cores with output channels."""
         shares = -(-self.layer.padded_out_channels // self.row_channels)
         return min(self.machine.rows, -(-shares // self.machine.columns) if self.layer.is_global else shares)
 
@@ -95,7 +95,7 @@ class Cut:
         return self.layer.padded_channels
 
     def in_rows(self, rows: Any) -> Any:
-        """Rows of the input that so many of the output read."""
+        """Rows of the input for rows of the output."""
         return (rows - 1) * self.layer.stride + self.layer.kernel[0]
 
     def parts(self, ci: Any) -> Any:
@@ -110,14 +110,14 @@ class Cut:
 
     @cached_property
     def profile(self) -> Callable[[int, int], ChunkProfile]:
-        """What chunks of so many output and input channels keep; remembered."""
+        """Kept blocks of chunks by output and input channels; remembered."""
         rows, index = self.machine.rows, self.machine.index
         return cache(lambda co, ci: ChunkProfile.of(self.layer, rows, self.row_channels, co, ci, index))
 
     # ------------------------------------------------------------------------------------------------- the paper's rule
 
     def rule(self) -> Splits:
-        """The largest sub-volume that fits, as the paper's compiler chooses it; tiles and passes are the memory's."""
+        """The largest sub-volume with room, the choice of the paper's compiler; tiles and passes are the memory's."""
         layer, machine = self.layer, self.machine
         if self.convolves:
             rows = machine.outputs // (round_up(self.out_columns, WIDTH) * layer.stride * self.charged_channels)
@@ -145,14 +145,14 @@ class Cut:
 
     @cached_property
     def charged_channels(self) -> int:
-        """The output channels that one output buffer is charged with."""
+        """The output channels in an output buffer by the rule."""
         width = round_up(self.out_columns, WIDTH) * self.layer.stride
         charged = channel_divisors(self.layer.padded_out_channels, self.layer.grain)
         return next((c for c in charged if width * c <= self.machine.outputs), self.layer.grain)
 
     @cached_property
     def input_tile(self) -> tuple[int, int, int]:
-        """Columns and channels of the input that a core takes, and the output rows that follow."""
+        """Columns and channels of the input for a core, and the output rows that follow."""
         layer, channels = self.layer, self.channels
         charged = 16 if channels == WIDTH else 0  # the first layer's three channels are charged as sixteen
         split = self.out_columns < layer.out_width or self.machine.columns == 1
@@ -168,7 +168,7 @@ class Cut:
         return without_halo, self.layer.grain, 1
 
     def _most_rows(self, channels: int, limit: int) -> int:
-        """Output rows whose inputs of so many channels fit in a buffer."""
+        """Output rows with room for their inputs of so many channels."""
         held = limit // (self.in_columns * channels)
         kernel = self.layer.kernel[0]
         return (held - kernel) // self.layer.stride + 1 if held >= kernel else 0
@@ -177,17 +177,17 @@ class Cut:
 
     @cached_property
     def chunk_choices(self) -> list[int]:
-        """Output channels that a chunk may have, ascending."""
+        """Output channels of a chunk, ascending."""
         grain = self.layer.grain
         return list(range(grain, self.row_channels + 1, grain))
 
     @cached_property
     def part_choices(self) -> list[int]:
-        """Input channels that a chunk may have, ascending; operations without weights take those of the output."""
+        """Input channels of a chunk, ascending; operations without weights take the output's."""
         return channel_divisors(self.channels, self.layer.grain)[::-1] if self.convolves else [self.channels]
 
     def candidates(self, tile_rows: int) -> Splits:
-        """(B,) all sub-volumes whose buffers a core has, for tiles of so many output rows."""
+        """(B,) all sub-volumes with room in a core's buffers, for tiles of so many output rows."""
         pairs = product(self.chunk_choices, self.part_choices)
         every = [(*pair, rows) for pair in pairs for rows in self.row_choices(*pair, tile_rows)]
         found = Splits(*np.array(every, np.int64).reshape(-1, 3).T)
@@ -195,7 +195,7 @@ class Cut:
         return Splits(found.co[keep], found.ci[keep], found.rows[keep])
 
     def row_choices(self, co: int, ci: int, tile_rows: int) -> Sequence[int]:
-        """Steps in rows, up to those that fit in the buffers of inputs and outputs."""
+        """Steps in rows, up to the room of the buffers of inputs and outputs."""
         machine = self.machine
         most = self._most_rows(ci if self.convolves else co, machine.inputs // self.operands)
         steps = range(1, min(most, machine.outputs // (self.out_columns * co), tile_rows) + 1)
@@ -204,7 +204,7 @@ class Cut:
         return steps
 
     def overflows(self, splits: Splits) -> dict[str, Any]:
-        """(B,) bool by buffer: which sub-volumes a core cannot hold."""
+        """(B,) bool by buffer: sub-volumes too large for a core."""
         machine, channels = self.machine, splits.ci if self.convolves else splits.co * self.operands
         outputs = splits.rows * self.out_columns * splits.co
         inputs = self.in_rows(splits.rows) * self.in_columns * channels
