@@ -1,9 +1,9 @@
-"""Pruning of a network of PyTorch while it is trained, in place.
+"""Pruning of a PyTorch network during its training, in place.
 
-`prune(model, loader, loss)` goes all the way; `PrunedModel` is for training loops of your own: `step` replaces the masks.
+`prune(model, loader, loss)` goes all the way; `PrunedModel` is for other training loops: `step` replaces the masks.
 Masks are parametrizations of the weights (`torch.nn.utils.parametrize`): the forward pass sees masked weights, the
-backward pass reaches all words of kept blocks, and the parameters stay those that an optimizer knows, with its momentum.
-What is pruned is decided by the NumPy core, as for `digits`. PyTorch is imported when a function is called.
+backward pass reaches all words of kept blocks, and the parameters stay known to the optimizer, with its momentum. The
+NumPy core decides the masks, as for `digits`. PyTorch is imported by the functions.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def _torch() -> Any:
 
 @attrs.frozen
 class Weights:
-    """A matrix or a convolution of the model: a parameter of one of its modules."""
+    """A matrix or a convolution of the model: a parameter of a module."""
 
     module: Any
     parameter: str
 
     @property
     def trained(self) -> Any:
-        """The dense parameter, which optimizers know."""
+        """The dense parameter of the optimizer."""
         known = self.module.parametrizations[self.parameter].original if self.masked else None
         return getattr(self.module, self.parameter) if known is None else known
 
     @property
     def seen(self) -> Any:
-        """What the forward pass sees."""
+        """The weights of the forward pass."""
         return getattr(self.module, self.parameter)
 
     @property
@@ -67,7 +67,7 @@ class Weights:
         return _four(self.trained)
 
     def mask(self, mask: Masks, pull: float) -> None:
-        """Masks the weights, or replaces the masks that they have."""
+        """Masks the weights, or replaces their masks."""
         shape, device = self.trained.shape, self.trained.device
         found = []
         for part in (mask.words, mask.live):
@@ -80,25 +80,25 @@ class Weights:
             _torch().nn.utils.parametrize.register_parametrization(self.module, self.parameter, parametrization)
 
     def finish(self) -> None:
-        """Plain weights that hold the zeros."""
+        """Makes the masked weights plain parameters."""
         if self.masked:
             _torch().nn.utils.parametrize.remove_parametrizations(self.module, self.parameter)
 
 
 @attrs.define
 class PrunedModel:
-    """A model whose layers are masked in place; `of` starts without masks, `step` sets them."""
+    """A model with layers masked in place; `of` starts without masks, `step` sets them."""
 
     model: Any
     job: Job
     layers: dict[str, Weights]
-    """All that have weights, in the order in which the model lists them."""
+    """All layers with weights, in the order of the model."""
     steps: MaskSteps
     pull: float = 0.0
     positions: dict[str, int] = attrs.field(factory=dict)
-    """How often the weights of each layer are used for one sample, such as its output pixels."""
+    """Uses of the weights of each layer per sample, such as output pixels."""
     history: list[dict[str, Any]] = attrs.field(factory=list)
-    """By step of `prune`: sparsity, and what `evaluate` has returned."""
+    """By step of `prune`: sparsity, and the value of `evaluate`."""
 
     @classmethod
     def of(
@@ -115,11 +115,11 @@ class PrunedModel:
         pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
-        """`method`, `criterion` and `balance` are those of the verb `prune`; blocks have 16 x 16 words, or for `one-shot` and
-        `gradual` 8 x 8 channels with their kernels, unless `block` says otherwise. Convolutions, fully connected layers and
-        the projections of attention (`NAME.in_proj`) are pruned, but for those in `exclude`, by default the first and the
-        last one; grouped convolutions, and for N:M rows that are no multiple of M, stay dense. SparseMapError for a sparsity
-        that cannot be reached, and for layers that are not there."""
+        """`method`, `criterion` and `balance` are options of the verb `prune`; blocks have 16 x 16 words, or for
+        `one-shot` and `gradual` 8 x 8 channels with their kernels, unless `block` has another size. Convolutions, fully
+        connected layers and projections of attention (`NAME.in_proj`) are pruned, without `exclude`, by default the
+        first and the last; grouped convolutions, and for N:M rows without whole groups of M, stay dense. SparseMapError
+        for an unreachable sparsity, and for unknown layers."""
         hybrid = method in HYBRID
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
@@ -143,7 +143,7 @@ class PrunedModel:
 
     @property
     def grids(self) -> Mapping[str, BlockGrid]:
-        """Of the layers that are pruned."""
+        """Sparsity of the pruned layers."""
         return self.steps.grids
 
     @property
@@ -152,7 +152,7 @@ class PrunedModel:
         return self.steps.masks
 
     def targets(self, iterations: int) -> list[float]:
-        """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        """The sparsity of each step; `one-shot` has a single step, `gradual` a number by its blocks."""
         return self.steps.targets(iterations)
 
     def step(
@@ -163,8 +163,8 @@ class PrunedModel:
         classes: Sequence[int] | None = None,
         samples: int = SAMPLES,
     ) -> Mapping[str, Masks]:
-        """Masks for this sparsity, from the weights as they are now and, where the criterion needs them, gradients of
-        `samples` samples per class, with the model in evaluation mode. Optimizers go on with the same parameters."""
+        """Masks for this sparsity, from the current weights and, if the criterion needs gradients, from `samples`
+        samples per class in evaluation mode. Optimizers go on with the same parameters."""
         job, chance = self.job, np.random.default_rng((len(self.history), 5))
         evidence = {name: Evidence(self.layers[name].array) for name in self.grids}
         if job.criterion in NEEDS:
@@ -182,7 +182,7 @@ class PrunedModel:
         return sparsity_of(self.masks)
 
     def finish(self) -> Any:
-        """The model with plain weights that hold the zeros, without parametrizations."""
+        """The model with plain, masked weights, without parametrizations."""
         for name in self.masks:
             self.layers[name].finish()
         return self.model
@@ -194,9 +194,10 @@ class PrunedModel:
         PrunedLayers(weights=weights, masks=self.masks, source=type(self.model).__name__, **about).write(Path(folder))
 
     def _evidence(self, loader: Loader, loss: Loss, classes: Sequence[int] | None, samples: int) -> dict[str, Evidence]:
-        """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` that of its square.
+        """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` the mean of its
+        square.
 
-        The gradient is that of the weights which the forward pass sees, taken where they are made.
+        The gradient is taken at the masked weights of the forward pass.
         """
         torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
         was_training = model.training
@@ -238,14 +239,14 @@ def prune(
     report: Callable[[str], None] = lambda text: None,
     **about: Any,
 ) -> PrunedModel:
-    """Prunes a model for some classes while it is trained; `about` is what `PrunedModel.of` takes.
+    """Prunes a model for some classes during training; `about` has the arguments of `PrunedModel.of`.
 
-    Batches hold any classes; samples of others than `classes` are left out. For CRISP (Algorithm 1) an epoch without masks
-    comes first, then `iterations` steps; each step is followed by `epochs` of training. `optimizer` is one of the model's
-    parameters, or makes one of them; there is one for all steps, so that momentum is kept. By default it is SGD as in the
-    paper. `schedule` is a scheduler of learning rates, or makes one of the optimizer, and goes on with every epoch.
-    `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples of the
-    classes, and as `PrunedModel.of`.
+    Batches may hold any classes; samples of other `classes` are left out. For CRISP (Algorithm 1) an epoch without
+    masks comes first, then `iterations` steps, each with `epochs` of training. `optimizer` is an optimizer of the
+    model's parameters, or a function of the parameters; all steps share it, with its momentum. The default is SGD as in
+    the paper. `schedule` is a scheduler of learning rates, or a function of the optimizer, and goes on with every
+    epoch. `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples
+    of the classes, and as `PrunedModel.of`.
     """
     torch = _torch()
     found = PrunedModel.of(model, **about)
@@ -287,7 +288,7 @@ def prune(
 
 
 def _layers(model: Any) -> Iterator[tuple[str, Weights]]:
-    """Convolutions, fully connected layers and projections of attention, in the order in which the model lists them."""
+    """Convolutions, fully connected layers and projections of attention, in the order of the model."""
     nn = _torch().nn
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
@@ -305,7 +306,7 @@ def _four(tensor: Any) -> Array:
 
 
 def _masking() -> Any:
-    """The class of the parametrization, which can be made only where PyTorch is imported."""
+    """The class of the parametrization, made after the import of PyTorch."""
     torch: Any = _torch()
 
     class Through(torch.autograd.Function):
@@ -363,7 +364,7 @@ def _device(model: Any) -> Any:
 
 
 def _positions(model: Any, loader: Loader, layers: Mapping[str, Weights]) -> dict[str, int]:
-    """How often the weights of each layer are used for one sample."""
+    """Uses of the weights of each layer per sample."""
     torch = _torch()
     found: dict[str, int] = dict.fromkeys(layers, 0)
     convolutions = torch.nn.Conv1d | torch.nn.Conv2d

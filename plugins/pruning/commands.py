@@ -14,7 +14,7 @@ from sparsemap.cli.study import run_options, run_written
 DIGITS = "digits"
 OF_DIGITS = {"classes", "seeds"}
 OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
-"""Options of training, and those of files."""
+"""Options of training, and options of files."""
 
 
 @click.command("prune")

@@ -19,7 +19,7 @@ SIDE = 8
 
 @attrs.frozen
 class Recipe:
-    """A network and how it is trained."""
+    """A network and its training."""
 
     shapes: tuple[LayerShape, ...]
     optimiser: Optimiser

@@ -1,4 +1,4 @@
-"""Writes pruned layers: weights, masks, a workload for the search per layer, and a table of what was achieved."""
+"""Writes pruned layers: weights, masks, a workload for the search per layer, and a summary."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class PrunedLayers:
         """Writes all files; the rows of `summary.csv`: one per layer, and one for all.
 
         Per layer NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
-        workload-NAME.toml, its matrix product with these very nonzeros; workload-NAME-fitted.toml with the density model
-        that describes them. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of
-        the inputs), summary.csv what was achieved.
+        workload-NAME.toml, the matrix product with these nonzeros; workload-NAME-fitted.toml with a fitted density
+        model. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of the inputs),
+        summary.csv the achieved shares.
         """
         files = file_names(self.masks)
         profile, rows = {}, []
@@ -78,7 +78,7 @@ class PrunedLayers:
         return rows
 
     def fitted(self, name: str) -> dict[str, Any]:
-        """The density model with the parameters that this layer's mask has."""
+        """The density model with the parameters of this layer's mask."""
         mask, grid = self.masks[name], self.masks[name].grid
         kept = mask.blocks.sum(axis=1)
         nm = {"n": self.pattern.n, "m": self.pattern.m}
@@ -119,7 +119,7 @@ def _row(name: str, mask: Masks, counts: Array) -> dict[str, Any]:
 
 
 def file_names(layers: Mapping[str, Any]) -> dict[str, str]:
-    """A name for the files of each layer, without characters that paths or specs do not have."""
+    """A name for the files of each layer, without unusual characters."""
     names = {layer: re.sub(r"[^A-Za-z0-9_-]+", "-", layer).strip("-") or "layer" for layer in layers}
     for layer, name in names.items():
         same = [other for other, its in names.items() if its == name]

@@ -1,7 +1,7 @@
-"""A convolutional network in NumPy, forward and backward, small enough to train on one core.
+"""A convolutional network in NumPy, forward and backward, small enough for training on one core.
 
 Activations are (N, height, width, C), weights (S, height, width, C). A layer is a convolution with `same` padding and
-stride 1, or fully connected; then ReLU except in the last, then 2 x 2 max pooling if it says so.
+stride 1, or fully connected; then ReLU except in the last layer, then perhaps 2 x 2 max pooling.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .blocks import Shape
 
 @attrs.frozen
 class LayerShape:
-    """A layer before it has weights."""
+    """A layer without weights."""
 
     name: str
     outputs: int
@@ -30,7 +30,7 @@ class LayerShape:
 
 @attrs.define
 class TrainedLayer:
-    """Weights, bias and masks of one layer."""
+    """Weights, bias and masks of a layer."""
 
     name: str
     weights: Array
@@ -42,11 +42,11 @@ class TrainedLayer:
     side: int
     """Height and width of the output before pooling."""
     words: Array | None = None
-    """Bool like the weights: what the forward pass sees; None: all."""
+    """Bool like the weights: words of the forward pass; None: all."""
     live: Array | None = None
-    """Bool like the weights: what gradients reach; None: all."""
+    """Bool like the weights: words with gradients; None: all."""
     factors: Array | None = None
-    """Real numbers that multiply the weights, for masks that are trained."""
+    """Real factors of the weights, for trained masks."""
 
     @property
     def shape(self) -> Shape:
@@ -54,7 +54,7 @@ class TrainedLayer:
 
     @property
     def macs(self) -> int:
-        """Multiplications for one image."""
+        """Multiplications per image."""
         return self.weights.size * self.side**2
 
     @property

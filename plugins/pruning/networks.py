@@ -1,4 +1,4 @@
-"""Pruned weights as a network: all of its layers, dense ones too, with the zeros of those that were pruned."""
+"""Pruned weights as a network of all layers, with the zeros of the pruned ones."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ NETWORK = "network.toml"
 
 @attrs.frozen
 class WeightsOfNetwork:
-    """A network whose layers a file of weights has."""
+    """A network for a file of weights."""
 
     spec: Network
     nodes: Mapping[str, Node]
 
     @classmethod
     def of(cls, name: str | os.PathLike[str], called: str = "") -> WeightsOfNetwork:
-        """The network by name or path; `called` is a name for it in place of its own."""
+        """The network by name or path, perhaps with another name, `called`."""
         registry = load()
         spec, base, file = network_of(registry, os.fspath(name))
         spec = attrs.evolve(spec, name=called or spec.name)
         return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
 
     def layers_of(self, weights: Mapping[str, Array], source: Path) -> dict[str, str]:
-        """The network's layer of each of the weights (S, height, width, C); `NAME.weight` is that of layer NAME.
+        """The network's layer of each of the weights (S, height, width, C); `NAME.weight` belongs to layer NAME.
 
-        SpecError for weights of no layer, of another shape than their layer, or of one that has others.
+        SpecError for weights of no layer, of another shape than the layer, or of a layer with other weights.
         """
         found: dict[str, str] = {}
         for name, array in weights.items():
@@ -64,7 +64,7 @@ class WeightsOfNetwork:
         return found
 
     def positions(self, name: str) -> int:
-        """How often a layer uses each of its weights: the output pixels of a convolution, the rows of a product."""
+        """Uses of each weight of a layer: the output pixels of a convolution, the rows of a product."""
         piece: Any = self.nodes[name].piece
         rows = piece.p * piece.q if hasattr(piece, "p") else getattr(piece, "m", 1)
         return int(rows * piece.batch)
@@ -111,7 +111,7 @@ class WeightsOfNetwork:
 
 
 def _shape(node: Node) -> tuple[int, ...]:
-    """(S, height, width, C) of the weights of a layer; empty where its type does not say it."""
+    """(S, height, width, C) of the weights of a layer; empty for types without a shape."""
     piece: Any = node.piece
     match piece.type_name:
         case "conv2d":

@@ -1,4 +1,4 @@
-"""What `sparsemap extra prune` does: options as a job, runs on digits, masks for a user's weights."""
+"""The work of `sparsemap extra prune`: options as a job, runs on digits, masks for a user's weights."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ CHOICES: dict[str, Iterable[str]] = {
     "network": digits.RECIPES,
     "layout": LAYOUTS,
 }
-"""By option, what it may be."""
+"""Choices by option."""
 HYBRID_DEFAULTS = {"network": "conv3-fc2", "criterion": "saliency", "unit": "words", "block": "16x16"}
 BY_LAYER_DEFAULTS = {"network": "conv3-fc1", "criterion": "l2", "unit": "channels", "block": "8x8"}
 Options = Mapping[str, Any]
-"""The options of the verb by name, None for those that were not given."""
+"""The options of the verb by name, None for absent options."""
 
 
 def job_of(given: Options, trains: bool) -> Job:
-    """`trains` for digits; SparseMapError for options that are unknown or do not fit together."""
+    """`trains` for digits; SparseMapError for unknown or conflicting options."""
     method, sparsity, balance = given["method"], given["sparsity"], given["balance"]
     defaults = BY_LAYER_DEFAULTS if method in BY_LAYER else HYBRID_DEFAULTS
     given = {**given, **{key: given[key] or default for key, default in defaults.items()}}
@@ -89,7 +89,7 @@ def job_of(given: Options, trains: bool) -> Job:
 
 
 def write_options(source: str, options: Options) -> None:
-    """`prune.json`: what the files beside it are of."""
+    """`prune.json`: source and options of the files beside it."""
     given = {key: value for key, value in options.items() if value is not None and key != "out"}
     table = {"version": __version__, "source": source, **given}
     write_text(options["out"] / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
@@ -115,7 +115,7 @@ def _classes(text: str) -> tuple[int, ...]:
 
 
 def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> str:
-    """Runs all seeds, writes `runs.csv` and the layers of the first seed; what to print."""
+    """Runs all seeds, writes `runs.csv` and the layers of the first seed, and returns the text to print."""
     limits = need("threadpoolctl", "training", "prune").threadpool_limits
     with limits(1):  # matrices are small, and sums do not depend on the number of cores
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
@@ -140,7 +140,7 @@ def _mean_line(name: str, values: Sequence[float]) -> str:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
-    """A line per layer; narrow terminals do without the blocks per row and those of the layer."""
+    """A line per layer; narrow terminals omit the blocks per row and per layer."""
     head = ["layer", "sparsity", "kept blocks", "of", "per row", "flops", "utilisation"]
     keys = ("layer", "sparsity", "kept_blocks", "blocks", "kept_per_row", "flops_ratio", "utilisation")
     shares = ("sparsity", "flops_ratio", "utilisation")
@@ -153,8 +153,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 @contextmanager
 def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
-    """A folder for files that all go to `folder` at the end of the block; an error leaves none of them, as does a file that
-    would replace one of those that were `read`."""
+    """A folder for files that go to `folder` together at the end of the block; an error, also a file in place of a
+    `read` one, leaves none of them."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     with temporary(near / "pruned", folder=True) as made:
         yield made
@@ -170,7 +170,7 @@ def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
 
 
 def prune_weights(source: Path, job: Job, options: Options) -> str:
-    """Masks a user's weights without training, and writes them, or nothing; what to print."""
+    """Masks a user's weights without training, writes all files or none, and returns the text to print."""
     files = ("network", "splits", "gradients", "squared_gradients")
     read = [source, *(Path(options[name]) for name in files if options[name])]
     with _together(options["out"], read) as folder:
@@ -236,7 +236,7 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
 
 
 def _imported(source: Path, options: Options) -> Any:
-    """What the verb `import-model` of another plugin makes of a model, whose dense network it writes to `model.toml`."""
+    """The import of a model by the verb `import-model` of another plugin, with the dense network in `model.toml`."""
     if options["network"]:
         raise SparseMapError(f"--network is for files of weights; {shown(source)} has its own layers")
     ctx = click.get_current_context()
@@ -250,7 +250,7 @@ def _imported(source: Path, options: Options) -> Any:
 def _positions(
     weights: Mapping[str, Array], given: str, network: WeightsOfNetwork | None, notes: list[str]
 ) -> dict[str, int]:
-    """Output pixels by layer: those of the network, or one number for all, or NAME=N with commas."""
+    """Output pixels by layer: from the network, or one number for all, or NAME=N with commas."""
     if network:
         return {name: network.positions(name) for name in weights}
     if not re.fullmatch(r"[1-9]\d{0,8}|[^=,]+=[1-9]\d{0,8}(,[^=,]+=[1-9]\d{0,8})*", given or "1", re.ASCII):
@@ -266,7 +266,7 @@ def _positions(
 
 
 def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> dict[str, Evidence]:
-    """Weights with the gradients that the criterion needs; SparseMapError if these were not given."""
+    """Weights with the gradients of the criterion; SparseMapError without them."""
     if criterion not in NEEDS:
         return {name: Evidence(array) for name, array in weights.items()}
     field = NEEDS[criterion]

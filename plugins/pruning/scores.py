@@ -1,6 +1,6 @@
-"""How much a word or a block matters: the class-aware saliency of CRISP, norms, variance, Fisher information, chance.
+"""Importance of words and blocks: the class-aware saliency of CRISP, norms, variance, Fisher information, chance.
 
-Scores are at least 0; what has the smallest is pruned first.
+Scores are at least 0; the smallest are pruned first.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from sparsemap.pieces.contracts.base import Array
 from .blocks import BlockGrid
 
 WORD_CRITERIA = ("saliency", "saliency-all", "l1", "l2", "fisher", "random")
-"""Those that score single words; the score of a block is the sum of its words (and its square root for `l2`)."""
+"""Criteria of single words; the score of a block is the sum over its words (and the square root for `l2`)."""
 CRITERIA = (*WORD_CRITERIA, "variance", "tensor-variance")
 NEEDS = {"saliency": "gradient", "saliency-all": "gradient", "fisher": "squared_gradient"}
-"""What a criterion needs beside the weights, a field of `Evidence`."""
+"""Field of `Evidence` beside the weights, by criterion."""
 
 
 @attrs.frozen
 class Evidence:
-    """What is known of one layer; all arrays have the shape of its weights."""
+    """Weights and gradients of a layer; all arrays have the shape of its weights."""
 
     weights: Array
     gradient: Array | None = None

@@ -1,4 +1,4 @@
-"""Weights and gradients of a user's network by layer, as files of arrays have them."""
+"""Weights and gradients of a user's network by layer, from files of arrays."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from sparsemap.writing import replacing
 
 ENDINGS = (".npy", ".npz", ".safetensors")
 LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
-"""Orders of the ranks of four-dimensional weights, as PyTorch, TFLite and TensorFlow have them, and the way to ours."""
+"""Orders of the ranks of four-dimensional weights in PyTorch, TFLite and TensorFlow, and the way to (S, height, width,
+C)."""
 
 
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
-    """Weights (S, height, width, C) by layer, in the order of the file; biases, other vectors and flags are left out.
+    """Weights (S, height, width, C) by layer, in the order of the file, without biases, other vectors and flags.
 
-    Matrices are (outputs, inputs). SpecError for what is no weights: other ranks, other types, NaN, no layer at all.
+    Matrices are (outputs, inputs). SpecError for other ranks, other types, NaN, and files without a layer.
     """
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
@@ -37,7 +38,7 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
 
 
 def weights_of(file: str, name: str, array: Array, layout: str = "oihw") -> Array:
-    """Weights (S, height, width, C) of an array of a file; SpecError for what is none."""
+    """Weights (S, height, width, C) of an array of a file; SpecError for other arrays."""
     if array.ndim not in (2, 4):
         raise SpecError.at(file, name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")
     if array.dtype.kind not in "fiu" or array.size == 0:
@@ -48,13 +49,13 @@ def weights_of(file: str, name: str, array: Array, layout: str = "oihw") -> Arra
 
 
 def in_layout(array: Array, ranks: int, layout: str = "oihw") -> Array:
-    """Weights (S, height, width, C) in the ranks and the layout that they came in."""
+    """Weights (S, height, width, C) in their original ranks and layout."""
     return array[:, 0, 0] if ranks == 2 else array.transpose(tuple(np.argsort(LAYOUTS[layout])))
 
 
 def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
-    """Writes `masked` with the ending of the source: all of its arrays, those of `masked` (S, height, width, C) in their
-    place, layout and type."""
+    """Writes all arrays of the source with its ending, the `masked` ones (S, height, width, C) in their place, layout
+    and type."""
     path, given = folder / f"masked{source.suffix}", read_arrays(source, ENDINGS)
     own = {name: in_layout(array, given[name].ndim, layout) for name, array in masked.items()}
     with replacing(path) as temporary:
@@ -74,7 +75,7 @@ def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout
 
 
 def _clear(path: Path, zeros: Mapping[str, Array]) -> None:
-    """Words of a safetensors file that become zero, which has no bit set in any of its types; all else stays as it is."""
+    """Clears words of a safetensors file; zero has no bit set in any of its types."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         table = json.loads(file.read(length))
@@ -86,7 +87,7 @@ def _clear(path: Path, zeros: Mapping[str, Array]) -> None:
 
 
 def depthwise(array: Array) -> bool:
-    """Whether weights (S, height, width, C) are windows of single channels, which have no blocks of channels."""
+    """Whether weights (S, height, width, C) are windows of single channels, without blocks of channels."""
     return array.shape[0] > 1 == array.shape[3] and math.prod(array.shape[1:3]) > 1
 
 
@@ -96,7 +97,7 @@ def as_convolution(array: Array, layout: str = "oihw") -> Array:
 
 
 def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[str, Array]:
-    """Mean gradients (or squared ones) by layer, each of the shape of its weights."""
+    """Mean gradients (or squared gradients) by layer, each of the shape of its weights."""
     found = read_weights(path, layout)
     for name, array in weights.items():
         if name not in found:
@@ -107,7 +108,7 @@ def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[s
 
 
 def chosen_layers(weights: dict[str, Array], wanted: tuple[str, ...], classifier: bool = False) -> dict[str, Array]:
-    """The layers to prune: those that are named, or else all but the first and (unless `classifier`) the last."""
+    """The layers to prune: the named ones, or else all but the first and (unless `classifier`) the last."""
     for name in wanted:
         if name not in weights:
             raise SparseMapError(f"--layer: {unknown('layer', name, weights)}")
