@@ -1,7 +1,8 @@
-"""What each charge does to the designs of 84 cells: `python benchmarks/charges.py [--out FILE.md]`, minutes to half an hour.
+"""Effects of each charge on the designs of 84 cells: `python benchmarks/charges.py [--out FILE.md]`, minutes to half an
+hour.
 
-A cell is a workload of the paper on one of its platforms. In each, the best design that a search finds under `timeloop`
-is evaluated with every single charge and with all, and a second search is made under `physical`.
+A cell is a workload of the paper on one of its platforms. The best design of a search under `timeloop` is evaluated
+with every single charge and with all, and a second search runs under `physical`.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ class ChargedCell:
 
     name: str
     plain: float
-    """Under `timeloop`, of the design found under it .."""
+    """Under `timeloop`, of its own best design .."""
     charged: dict[str, float]
     """.. and with single charges, and with `all`."""
     searched: float
-    """Under `physical`, of the design found under it .."""
+    """Under `physical`, of its own best design .."""
     searched_plain: float
     """.. and under `timeloop`."""
     leaked: float
-    """Share of the energy of that design that is leakage, with DRAM's when nothing moves."""
+    """Share of leakage in the energy of the last design, DRAM's idle power included."""
     formats: dict[str, dict[str, list[str]]]
-    """By cost model and tensor: the formats of the ranks of the design that was found, from the outermost."""
+    """By cost model and tensor: formats of the ranks of the best design, from the outermost."""
     densities: dict[str, float]
     """Of the operands."""
 

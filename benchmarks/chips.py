@@ -1,6 +1,6 @@
-"""What sharing one chip costs a network: `python benchmarks/chips.py --jobs 16 --budget 60 --layer-budget 100 --out FILE.md`.
+"""The cost of sharing a chip: `python benchmarks/chips.py --jobs 16 --budget 60 --layer-budget 100 --out FILE.md`.
 
-Sizes and units are those of each layer, or of all layers, judged layer by layer.
+Each layer, or all layers together, choose sizes and units, judged layer by layer.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def run(task: DesignTask) -> dict[str, Any]:
 
 
 def several(tasks: Mapping[Any, DesignTask], jobs: int) -> dict[Any, dict[str, Any]]:
-    """The results of designs that run side by side."""
+    """The results of parallel designs."""
     with ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn")) as pool:
         return dict(zip(tasks, pool.map(run, tasks.values()), strict=True))
 
 
 def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
-    """Phase by phase: shared by all, shared sizes, and each layer by itself with any units; then with the shared ones."""
+    """Phase by phase: all shared, shared sizes, and each layer alone with any units; then with the shared units."""
     files = {name: alone_in(name, work) for name in networks}
     first: dict[Any, DesignTask] = {}
     for name in networks:
@@ -123,8 +123,8 @@ def paid(row: Mapping[str, Any], times: int = 1) -> tuple[float, float]:
 
 
 def least(layers: Iterable[Sequence[tuple[float, float]]]) -> float:
-    """The least product of summed energy and summed cycles with one of the choices of each layer. Where it is least, the sums
-    are a corner of all sums, which some price of a cycle in energy finds."""
+    """The least product of summed energy and summed cycles over the choices of all layers: a corner of all sums,
+    optimal for some price of a cycle in energy."""
     choices = [sorted(set(some)) for some in layers]
     prices = {(a[0] - b[0]) / (b[1] - a[1]) for some in choices for a, b in permutations(some, 2) if a[1] != b[1]}
     found = math.inf
@@ -135,14 +135,14 @@ def least(layers: Iterable[Sequence[tuple[float, float]]]) -> float:
 
 
 def alone_in(network: str, work: Path) -> dict[str, str]:
-    """By place, a network of one distinct layer each."""
+    """By place, a network of a single distinct layer."""
     folder = work / "layers" / Path(network).stem
     layers = enumerate(layers_of((network,), ()))
     return {str(i): written(f"{Path(network).stem}-{i}", [(node, 1)], folder) for i, (node, _) in layers}
 
 
 def largest(network: str, count: int, work: Path) -> str:
-    """A network of the distinct layers with the most multiplications, each as often as it is run."""
+    """A network of the distinct layers with the most multiplications, each with its repetitions."""
     every = layers_of((network,), ())
     size = [math.prod(node.loops.sizes.values()) * times if node.loops else 0 for node, times in every]
     places = sorted(sorted(range(len(every)), key=lambda i: -size[i])[:count])

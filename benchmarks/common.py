@@ -1,4 +1,4 @@
-"""What benchmarks share: the paper's cells, means, options, and pages of a template beside them."""
+"""Shared by benchmarks: the paper's cells, means, options, and pages of templates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def asked(about: str | None, **options: Any) -> argparse.Namespace:
-    """What the command line gives of these options: the default of each, or the arguments of `add_argument`."""
+    """Values of these options: the default of each, or the arguments of `add_argument`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, given in options.items():
         how = given if isinstance(given, dict) else {"default": given, "type": type(given)}
@@ -38,7 +38,7 @@ def say(*words: object) -> None:
 
 
 def publish(name: str, out: Path | None, rows: Sequence[Mapping[str, Any]] = (), **fields: Any) -> None:
-    """Prints the page of the template NAME.md, and writes it to `out` if there is one, with its rows beside it as CSV."""
+    """Prints the page of the template NAME.md; writes page and rows, as CSV, to `out` if given."""
     text = page(__file__, name, **fields)
     print(text)
     if out:

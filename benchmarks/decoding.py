@@ -1,9 +1,9 @@
-"""What it is worth that tensors may be decoded on their way in, or pass by levels:
-`python benchmarks/decoding.py [--genes decoding|passing] [--budget 500] [--seeds 1] [--network NAME] [--out FILE.csv]`.
+"""The value of decoding tensors on their way in, or of passing by levels: `python benchmarks/decoding.py [--genes
+decoding|passing] [--budget 500] [--seeds 1] [--network NAME] [--out FILE.csv]`.
 
-Searches 84 cells, or networks with so many designs per layer, for `decoding` on hardware whose inner levels all decode, with
-and without the genes of this segment, and prints the best EDP of all seeds with the genes over that without, and what the
-designs found decode, or let pass by. With --out it goes on where it was stopped.
+Searches 84 cells, or networks, with and without the genes of a segment (for `decoding` on hardware with decoders at all
+inner levels), and prints the best EDP of all seeds with the genes over the best without, and decoded or passing tensors
+of the best designs. With --out an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEADER = ("workload", "hardware", "genes", "cost_model", "budget", "seeds", "edp
 def cell(
     workload: str, hardware: dict[str, Any], model: str, budget: int, seeds: int, registry: Any, genes: str
 ) -> list[Any]:
-    """Ratio of the EDP, and what the best design decodes, or lets pass by."""
+    """Ratio of the EDP, and decoded or passing tensors of the best design."""
     best: dict[str, Any] = {}
     more = {"extends": "full", "segments": ["orders", "tiling", "formats", genes, "gate-skip"]}
     for name, space in {"full": "full", genes: more}.items():

@@ -3,11 +3,11 @@
 `--bandwidth 4` is a part of the study: DRAM has four times its bandwidth in every cell, for the search as well.
 
 A cell is scaled down as a whole: its largest dimension is halved until execution takes at most `COMPUTES`
-multiply-accumulates; capacities shrink as the tensors do, every fan-out by the same factor, and bandwidths so that each
-level's time keeps its ratio to that of the computes; energies per access are those of the full size, leakage is in
-proportion to the lanes. Where fewer than `PRODUCTS` nonzero products would be left, both operands become denser. In
-each, a search under `physical` chooses a design, and random valid ones stand beside it. All are executed on three
-random tensors, with every charge; the claims of `timeloop` and `physical` about the same designs are held against that.
+multiply-accumulates; capacities shrink as the tensors do, every fan-out by the same factor, and bandwidths with the
+ratio of each level's time to the computes; energies per access are of the full size, leakage is in proportion to the
+lanes. With fewer than `PRODUCTS` nonzero products, both operands become denser. In each cell, a search under `physical`
+chooses a design, beside random valid designs. All are executed on three random tensors, with every charge, against the
+claims of `timeloop` and `physical`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Claim:
 
     cell: str
     bandwidth: float
-    """Times that of the platform."""
+    """Multiple of the platform's."""
     kind: str
     ratios: dict[str, tuple[float, float, float]]
     """By cost model."""
@@ -76,7 +76,7 @@ def workload_of(name: str, registry: Any) -> Any:
 
 
 def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) -> Problem:
-    """The cell, small enough to be executed; DRAM with so many times its bandwidth."""
+    """A cell small enough for execution; DRAM with a multiple of its bandwidth."""
     full = load_problem(workload_of(workload, registry), hardware, registry=registry)
     dims = {dim: int(size) for dim, size in full.workload.dims.items()}
     while math.prod(dims.values()) > COMPUTES:

@@ -2,11 +2,10 @@
 
     python benchmarks/fused.py --budget 100 --jobs 16
 
-Prints a table: tensors between layers that stay, those of them that slide by, energy, cycles and EDP layer by layer over
-those of the plan, the most that is on chip, and how far the plan may be from the best one by proof. `--times` adds
-processor time of the planned search over that of the layers alone, each in a process of its own, so many at
-a time as `--jobs` says. `--published` plans the first five convolutions of VGG-E instead, which a paper has fused, and
-prints what moves and what lives; and two layers on a chip of which another program prints energy and cycles.
+Prints a table: resident and sliding tensors between layers, energy, cycles and EDP layer by layer over the plan's, the
+largest use of the chip, and the proven gap to the best plan. `--times` adds processor time of the planned search over
+the search of layers alone, each in a process, `--jobs` at a time. `--published` plans the first five convolutions of
+VGG-E against a fused-layer paper, and two layers against DeFiNES.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ HEAD = ["network", "hardware", "stay", "slide by", "energy", "cycles", "EDP", "a
 SPECS = Path(__file__).parent / "specs"
 MB, KB = 1024**2, 1024
 DEFINES = {"layer by layer": (2_570_075_755, 3_934_332), "fused": (1_383_151_361, 4_555_469)}
-"""pJ and cycles that DeFiNES prints for the chain of `two_layers`, fused in strips of 16 rows."""
+"""pJ and cycles of DeFiNES for the chain of `two_layers`, fused in strips of 16 rows."""
 
 
 def published() -> str:
-    """The first five convolutions of VGG-E with 32-bit words, against Alwani et al., Fused-Layer CNN Accelerators (MICRO
-    2016): 77 MB of feature maps layer by layer, 3.6 MB fused, with 362 KB for what lives in between."""
+    """The first five convolutions of VGG-E with 32-bit words, against Alwani et al., Fused-Layer CNN Accelerators
+    (MICRO 2016): 77 MB of feature maps layer by layer, 3.6 MB fused, with 362 KB between the layers."""
 
     network, hardware = (str(SPECS / name) for name in ("vgg-e.toml", "one-buffer.toml"))
     found = search_network(network, hardware, 200, 0, fuse=True)
@@ -59,8 +58,8 @@ def published() -> str:
 
 
 def two_layers(budget: int) -> str:
-    """Two 3 x 3 layers of FSRCNN, layer by layer and fused, on the chip that DeFiNES (Mei et al., HPCA 2023) calls
-    Meta-proto-like DF, against what that program prints: its commit 7097d60 with `loma_lpf_limit = 6`, all overlap kept."""
+    """Two 3 x 3 layers of FSRCNN, layer by layer and fused, on DeFiNES' (Mei et al., HPCA 2023) chip Meta-proto-like
+    DF, against its commit 7097d60 with `loma_lpf_limit = 6` and all overlap kept."""
 
     network, hardware = (str(SPECS / name) for name in ("two.toml", "meta-proto.toml"))
     found = search_network(network, hardware, budget, 0, fuse=True, formats="free", cost_model="timeloop")

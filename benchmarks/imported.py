@@ -1,9 +1,10 @@
-"""Real ONNX files: `python benchmarks/imported.py --folder FOLDER [--only NAME] [--out PAGE]` fetches, imports and counts them.
+"""Real ONNX files: `python benchmarks/imported.py --folder FOLDER [--only NAME] [--out PAGE]` fetches, imports and
+counts them.
 
-The packages of `FILES` are downloaded into the folder by pip and their models unpacked; those of `onnx` lie in that package;
-`own` models are exported by PyTorch, where it is installed. A row per file: MACs of the network, MACs that a run of
-onnxruntime multiplies (operands of every node by its profile), layers and operations, and the share of the MACs in layers
-whose neighbours, the nearest layers before them, are those that the file itself says.
+pip downloads the packages of `FILES` into the folder for their models; models of `onnx` lie in that package; PyTorch,
+if installed, exports `own` models. A row per file: MACs of the network, MACs of a run of onnxruntime (operands of every
+node by its profile), layers and operations, and the share of the MACs in layers with the same neighbours, the nearest
+layers before, as in the file.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "silero openvino": (VAD, "silero_vad_openvino_16k.onnx", {}),
     **{f"own {name}": ("own", name, {}) for name in ("unet", "detector", "packed transformer", "lstm", "gru")},
 }
-"""By name: package, file, and what is chosen for it."""
+"""By name: package, file, and choices for the import."""
 MULTIPLYING = (
     *("Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"),
     *("Einsum", "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM", "Attention"),
@@ -96,11 +97,11 @@ PLACES = {
     ),
     **dict.fromkeys(("LSTM", "GRU", "DynamicQuantizeLSTM"), 1),
 }
-"""Inputs of operators up to which they are words; the others say places and sizes."""
+"""Leading inputs of operators with words; other inputs are places and sizes."""
 
 
 def fetched(folder: Path, package: str, name: str) -> Path:
-    """The file of a package, which is downloaded where it is not there."""
+    """The file of a package, perhaps after a download."""
     if package == "onnx":
         return Path(onnx.__file__).parent / "backend/test/data/light" / name
     if package == "own":
@@ -119,7 +120,7 @@ def fetched(folder: Path, package: str, name: str) -> Path:
 
 
 def feeds(path: Path, choices: ImportChoices) -> dict[str, Any]:
-    """Random inputs with the sizes that are chosen."""
+    """Random inputs with the chosen sizes."""
     rng, found = np.random.default_rng(0), {}
     model = onnx.load(path, load_external_data=False)
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -142,7 +143,7 @@ def feeds(path: Path, choices: ImportChoices) -> dict[str, Any]:
 
 
 def run_macs(path: Path, choices: ImportChoices, folder: Path) -> int:
-    """Multiplications of all nodes that onnxruntime runs, by the shapes that its profile has of their operands."""
+    """Multiplications of all nodes in a run of onnxruntime, by the shapes of operands in its profile."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -200,7 +201,7 @@ def multiplied(kind: str, given: list[list[int]], made: list[list[int]], node: A
 
 
 def neighbours(graph: Any, constants: set[str]) -> dict[str, set[str]]:
-    """By output of a node that multiplies, the outputs of those nearest before it, as the file says."""
+    """By output of a multiplying node, the outputs of the nearest ones before it in the file."""
     makers = {name: node for node in graph.node for name in node.output if name}
 
     @cache
@@ -223,7 +224,7 @@ def neighbours(graph: Any, constants: set[str]) -> dict[str, set[str]]:
 
 
 def kept(found: ModelImport) -> float:
-    """The share of MACs in layers whose neighbours are those of the file."""
+    """The share of MACs in layers with the neighbours of the file."""
     model = found.model
     assert model is not None
     constants = {*model.constants.tensors, *model.constants.makers}

@@ -1,6 +1,6 @@
-"""This tree beside another commit, default model and space: the same work in turns, so that both meet the same machine.
+"""This tree beside another commit, default model and space: the same work in turns, under equal load of the machine.
 
-Each tree has a process that waits for orders; what starts anew is a process of its own. Times are processor seconds.
+Each tree has a worker process; commands start processes of their own. Times are processor seconds.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ for line in sys.stdin:
 
 
 class Tree:
-    """A tree of the project, and a process that works in it."""
+    """A tree of the project with its worker process."""
 
     def __init__(self, root: Path, place: Path) -> None:
         place.mkdir()
@@ -91,13 +91,13 @@ class Tree:
         self.worker = subprocess.Popen([sys.executable, "-c", WORKER], env=self.env, **pipes)  # type: ignore[call-overload]
 
     def ask(self, order: str) -> tuple[float, str]:
-        """Seconds, and a digest of what was found."""
+        """Seconds, and a digest of the results."""
         self.worker.stdin.write(order + "\n")
         seconds, digest = self.worker.stdout.readline().split()
         return float(seconds), digest
 
     def run(self, words: str) -> tuple[float, str]:
-        """The same of a command in a process of its own: the digest is that of its design files."""
+        """The same of a command in a process of its own, with a digest of its design files."""
         subprocess.run(["rm", "-rf", str(self.out)], check=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-m", "sparsemap", *words.replace("OUT", str(self.out)).split()]

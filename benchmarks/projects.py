@@ -1,8 +1,9 @@
-"""Clones of public repositories with Timeloop projects: `python benchmarks/projects.py CLONE... [--most 10] [--out PAGE]`.
+"""Clones of public repositories with Timeloop projects: `python benchmarks/projects.py CLONE... [--most 10] [--out
+PAGE]`.
 
-A row per clone, of at most so many cases each, evenly: set-ups with an output beside their inputs, how many have its cycles
-and its energy within 0.1 % under the rules of v3.0.3 or, where these do not fit, of evaluators before; then architectures,
-each with the parts beside it and the nearest problem, how many of them give a hardware and a design, and what is lacking.
+A row per clone, of at most so many cases each, evenly: set-ups with an output beside their inputs, equal cycles and
+energies within 0.1 % under the rules of v3.0.3 or of evaluators before; then architectures, each with the parts beside
+it and the nearest problem, imported hardware and designs, and missing parts.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from sparsemap.errors import SparseMapError
 from sparsemap.pieces.loading import load
 
 FILES = 5000
-"""The most files of a clone that are read."""
+"""Limit of files of a clone."""
 PARTS = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT")
 HEAD = ["repository", "outputs", "evaluated", "cycles", "energy", "projects", "hardware", "designs", "what is lacking"]
 
 
 def projects(root: Path) -> Iterator[list[Path]]:
-    """By file with an architecture, the parts beside it of which there is one each, and the nearest problem."""
+    """By file with an architecture, the unambiguous parts beside it, and the nearest problem."""
     parts: dict[str, dict[Path, list[Path]]] = {part: {} for part in PARTS}
     found = sorted(path for path in root.rglob("*.y*ml") if not re.match("timeloop-|flattened_", path.name))
     for path in some(found, FILES):
@@ -44,7 +45,7 @@ def projects(root: Path) -> Iterator[list[Path]]:
 
 
 def near(folder: Path, root: Path, known: dict[Path, list[Path]]) -> Iterator[Path]:
-    """The files of folders by how far up they meet this one."""
+    """The files of folders, nearest common folder first."""
     for above in (folder, *folder.parents):
         yield from (files[0] for other, files in sorted(known.items()) if other == above or above in other.parents)
         if above == root:
@@ -52,18 +53,18 @@ def near(folder: Path, root: Path, known: dict[Path, list[Path]]) -> Iterator[Pa
 
 
 def some(found: list[Any], most: int) -> list[Any]:
-    """So many of them, evenly."""
+    """A number of items, evenly."""
     return [found[i * len(found) // most] for i in range(most)] if len(found) > most else found
 
 
 def better(one: Any, registry: Any) -> CaseOutcome:
-    """Under the rules under which more agrees."""
+    """The outcome under the rules with the better agreement."""
     tried = [outcome(one, registry, older) for older in (False, True)]
     return min(tried, key=lambda found: (not found.cycles, abs(found.cycles - 1) + abs(found.energy - 1)))
 
 
 def plain(cause: str) -> str:
-    """Without names and numbers, so that the same causes are one."""
+    """A cause without names and numbers, to merge equal causes."""
     return re.sub(r"line \d+: |'[^']*'|\d+", "", cause)[:100]
 
 

@@ -1,10 +1,10 @@
-"""How good the default search is, and what it proves: `python benchmarks/proofs.py [--jobs 16] [--seeds 5] [--out DIR]`.
+"""Quality and proofs of the default search: `python benchmarks/proofs.py [--jobs 16] [--seeds 5] [--out DIR]`.
 
-Searches every workload of the paper on its platforms in the default space and cost model, once per seed; of one search the
-designs of smaller budgets are the first. EDP over the best known of the cell: of these searches, of an earlier table
-(`--known`), and of one long search per cell (`--long`). Then proves each cell (`search --prove`) and checks the certificate.
-With `--work` every search leaves its row in a folder, and those whose rows are there are not repeated: of one state of the
-code, in as many pieces as one likes (`--minutes`).
+Searches every workload of the paper on its platforms in the default space and cost model, once per seed; smaller
+budgets are the first designs of a search. EDP over the best known of the cell: of these searches, of an earlier table
+(`--known`), and of a long search per cell (`--long`). Then proves each cell (`search --prove`) and checks the
+certificate. With `--work` every search leaves its row in a folder, and is not repeated for the same state of the code;
+`--minutes` ends early.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def searched(workload: str, hardware: str, seed: int, budget: int) -> Row:
 
 
 def proved(workload: str, hardware: str, seed: int, budget: int, within: float) -> Row:
-    """What a search that proves says of a cell, and what the check of its certificate says."""
+    """Result of a proving search of a cell, and of the check of its certificate."""
     from sparsemap_plugins.verify.certificate import check
 
     registry = load()
@@ -67,7 +67,7 @@ def proved(workload: str, hardware: str, seed: int, budget: int, within: float) 
 
 
 def kept(work: Path | None, row_of: Callable[..., Row], *given: Any) -> Row:
-    """A row of these arguments: that in the folder, or a new one, which is then there, whole or not at all."""
+    """A row of these arguments, from the folder or new, then written whole or not at all."""
     path = work / f"{'-'.join(map(str, (row_of.__name__, *given)))}.json" if work else None
     if path and path.exists():
         return dict(read_json(path))
@@ -131,7 +131,7 @@ def quality_table(rows: Sequence[Row], best: Mapping[tuple[str, str], float]) ->
 
 
 def over_bound(row: Row, best: Mapping[tuple[str, str], float]) -> float:
-    """The best known EDP over what no design of a proof's classes is below."""
+    """The best known EDP over the lower limit of a proof's classes."""
     return best[row["workload"], row["hardware"]] / row["edp"] * row["gap"]
 
 

@@ -30,7 +30,7 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     *((f"crisp 1:4, {s}", {"method": "crisp", "pattern": "1:4", "sparsity": s}) for s in (0.9, 0.95)),
     *((f"one-shot 8 x 8, {s}", {"method": "one-shot", "sparsity": s}) for s in (0.5, 0.75, 0.9)),
 )
-"""What is pruned, and to which sparsity."""
+"""Options by case."""
 
 
 def network() -> torch.nn.Module:
@@ -79,7 +79,7 @@ def of(model: torch.nn.Module, epochs: int) -> tuple[Any, Any]:
 
 
 def runs(seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of a seed: the dense network, and what each case has left of it."""
+    """The rows of a seed: the dense network, and each pruned case."""
     torch.manual_seed(seed)
     training, testing = data(seed)
     train, test = Batches(training, seed), Batches(testing, seed)

@@ -1,7 +1,7 @@
-"""How far each defect of Timeloop v3.0.3 moves designs, found ones and random valid ones: `python benchmarks/quirks.py`.
+"""Effects of each defect of Timeloop v3.0.3 on best and random valid designs: `python benchmarks/quirks.py`.
 
-Per cell, searches of 1,000 designs with two seeds and two objectives give the found designs, random sampling the others.
-All are evaluated as by default and with one quirk, then with all. A design counts as different from a ten thousandth on.
+Per cell, searches of 1,000 designs with two seeds and two objectives give the best designs, random sampling the others.
+All are evaluated by default, with each quirk, and with all. A design differs from a ten thousandth on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which space a search should have: `python benchmarks/spaces.py [--out docs/results]`.
+"""The choice of a space: `python benchmarks/spaces.py [--out docs/results]`.
 
-Searches cells in the spaces `paper` and `full` with every budget and seed, and compares what they find with the best
-that any of these searches has found in the cell, and with the best in its own space: how much the wider space is worth,
-and how far searches in it are from converging.
+Searches cells in the spaces `paper` and `full` with every budget and seed, and compares the results with the best of
+any search of the cell, and with the best in the same space: the value of the wider space, and the distance of searches
+from convergence.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def least(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], float]:
 
 
 def report(rows: list[Row]) -> str:
-    """What searches under one cost model have found."""
+    """Results of the searches under a cost model."""
     cell, own = least(rows, "workload", "hardware"), least(rows, "workload", "hardware", "space")
     head = [
         "designs",

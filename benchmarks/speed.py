@@ -1,12 +1,12 @@
-"""How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
+"""Speed of SparseMap on this machine, also as ratios to a NumPy kernel measured in the same run.
 
     python benchmarks/speed.py [--quick] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
 
-Prints valid designs per second and core, whole searches and the rate at which random designs are rejected, cold and
-warm, at several batch sizes; designs on a second chip; where the time goes; start-up times; peak memory; and how speed
-changes with the size of a problem. `--against` prints one table alone: this tree and another commit, measured in turns
-in the same run (`pairs.py`). Times are processor time unless it says otherwise, so that other programs on the machine disturb
-little; machines are compared by the calibration kernel.
+Prints valid designs per second and core, whole searches and rejected random designs per second, cold and warm, at
+several batch sizes; designs on a second chip; time by module; start-up times; peak memory; and speed over the size of a
+problem. `--against` prints a single table: this tree and another commit, measured in turns in the same run
+(`pairs.py`). Times are processor time unless marked, for little disturbance by other programs; the calibration kernel
+compares machines.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from sparsemap.pieces.loading import load
 PROBLEMS = [("mm3", "cloud"), ("mm13", "cloud"), ("conv4", "cloud"), ("batched-matmul-8x64x64x64", "clustered")]
 BATCHES = [256, 1024, 4096, 16384]
 GENOMES = 1 << 15
-"""Genomes per measurement, in batches: some valid ones are among random genomes of any problem here."""
+"""Genomes per measurement, in batches, enough for some valid random ones of any problem here."""
 UNCHARGED = "'paper', cost_model='timeloop'"
-"""What all tables but the one of both fidelities measure, as arguments in a program's text."""
+"""Arguments in a program's text, for all tables but the table of both fidelities."""
 
 
 def uncharged(workload: object, hardware: object, registry: object, space: object = "paper") -> sparsemap.Problem:
@@ -47,7 +47,7 @@ def uncharged(workload: object, hardware: object, registry: object, space: objec
 
 
 def processor() -> str:
-    """Its name, where the system tells."""
+    """Name of the processor, if known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -71,7 +71,7 @@ def fastest(work: Callable[[], object], seconds: float) -> float:
 
 
 def python(*words: str) -> str:
-    """What a process of its own prints."""
+    """The output of a process."""
     return subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True).stdout
 
 
@@ -93,7 +93,7 @@ def calibration(seconds: float) -> float:
 
 
 def valid_genomes(problem: sparsemap.Problem, count: int) -> np.ndarray:
-    """Different valid designs: guesses, repaired, without those that are invalid all the same; again where few are."""
+    """Different valid designs: repaired guesses, repeated if too few are valid."""
     rng = np.random.default_rng(2)
     genomes = problem.space.repair(problem.space.guess(2 * count, rng), rng)
     return np.resize(genomes[problem.evaluator.evaluate(genomes).valid], (count, genomes.shape[1]))
@@ -118,7 +118,7 @@ def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[fl
 
 
 def loop(problem: sparsemap.Problem, batch: int) -> float:
-    """Designs per second of a whole search, its tables warm, that proposes `batch` designs at a time."""
+    """Designs per second of a whole search with warm tables and `batch` proposals at a time."""
     budget, how = max(20_000, 20 * batch), {"type": "memetic", "offspring": batch}
     return budget / took(lambda: sparsemap.search(problem, budget=budget, searcher=how, seed=0))
 
@@ -153,8 +153,8 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
 
 
 def chips(registry: object) -> list[list[str]]:
-    """Seconds of 2,000 guesses, repaired, on a first chip, tables empty; then on a second one with twice the bandwidth and
-    twice the energy of an access, a problem of its own, with the tables that are there and with empty ones. Medians of 5."""
+    """Seconds of 2,000 repaired guesses on a first chip with empty tables; then on a second chip with twice the
+    bandwidth and twice the energy of an access, with the existing tables and with empty ones. Medians of 5."""
 
     def seconds(problem: sparsemap.Problem, genomes: np.ndarray, empty: bool) -> float:
         if empty:
@@ -241,7 +241,7 @@ def stages(registry: object) -> list[list[str]]:
 
 
 def growth(registry: object, seconds: float) -> list[list[str]]:
-    """Evaluations per second of valid designs at batch 4,096 as one thing grows."""
+    """Evaluations per second of valid designs at batch 4,096, for growing problems."""
 
     def matmul(size: int = 256, *more: str) -> dict:
         index = "".join(f"{dim}, " for dim in more)
@@ -279,7 +279,7 @@ def peak_memory(budgets: list[int]) -> list[list[str]]:
 
 
 def table(title: str, head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table that reads well as text."""
+    """A table with a title."""
     return f"### {title}\n\n{markdown_table([head, *rows])}"
 
 

@@ -1,9 +1,9 @@
-"""What starting from similar layers is worth: networks searched warm and cold with the same budget per layer.
+"""The value of starts from similar layers: networks searched warm and cold with the same budget per layer.
 
     python benchmarks/warm_start.py --budgets 500 1000 --seeds 0 1
 
-Prints, per network and budget, the EDP of the network over that of the cold run, and the geometric mean over its layers
-of the same ratio, each as the geometric mean over the seeds. Below 1 the warm start is better.
+Prints, per network and budget, the EDP of the network, warm over cold, and the geometric mean of the same ratio over
+the layers, each as the geometric mean over the seeds.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""One defensible expert mapping, fixed while only formats are searched (SAGE-like, Section V-D).
+"""An expert's mapping, fixed during a search of formats (SAGE-like, Section V-D).
 
-The mapping is derived from sizes and hardware alone, as if all tensors were dense, so sparsity does not change the
-result:
+The mapping follows from sizes and hardware, as if all tensors were dense, and does not change with sparsity:
 
-1. Fan-outs, from the innermost: the bounds using the most instances; among bounds within a tenth of the best, the
-   bounds with the fewest words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial
-   sums (or copies) cross processing elements, unless this leaves more than half of the elements idle.
-2. Loop orders: the dimensions not moving the stationary tensor are innermost on every level.
-3. Tiles: prime factors move between the temporal levels, one at a time, always with the largest reduction in energy of
-   dense traffic, as long as the tiles fill at most a share of any buffer; the remainder is room for metadata or a
-   second buffer.
+1. Fan-outs, from the innermost: the bounds with most used instances; among bounds within a tenth of the best, the fewest
+   words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial sums (or copies) cross
+   processing elements, unless more than half of the elements would be idle.
+2. Loop orders: dimensions outside of the stationary tensor are innermost on every level.
+3. Tiles: prime factors move between the temporal levels, each time the factor with the largest saving of energy of dense
+   traffic, while the tiles fill at most half of every buffer; the rest is room for metadata or a second buffer.
 """
 
 from __future__ import annotations
@@ -30,7 +28,9 @@ from .fixed import Constant
 from .tiling import PrimeFactors
 
 NEAR_BEST = 0.9
-"""Relative use of a fan-out above which fewer words count more."""
+"""Share of the best use of a fan-out, from where fewer words count more."""
+FILL = 0.5
+"""Largest share of a buffer for dense tiles; more only if a single step needs more."""
 
 
 @attrs.frozen(kw_only=True)
@@ -41,14 +41,10 @@ class ExpertMapping(Constant):
     provides: ClassVar[tuple[str, ...]] = ("order", "bounds")
 
     stationary: str = "role:Z"
-    """The stationary tensor, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
-    fill: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
-    """Largest share of a buffer filled by dense tiles; more only if a single step needs more."""
-    padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
-    """Padding of sizes, as in `prime-factors`."""
+    """The tensor with the longest stay, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
-        return PrimeFactors(padding=self.padding).padded_sizes(sizes)
+        return PrimeFactors().padded_sizes(sizes)
 
     def constants(self, problem: Problem) -> dict[str, Array]:
         stays = problem.tensor(self.stationary, problem.files.get("space", ""), self.path("stationary"))
@@ -61,7 +57,7 @@ class ExpertMapping(Constant):
         return {"order": np.tile(order, (len(bounds), 1)), "bounds": self._tiled(problem, dense, bounds)}
 
     def _spread(self, problem: Problem, dense: DenseTraffic, relevant: list[int]) -> Array:
-        """(L, D) bounds with the spatial bounds set, and everything else in the outermost level."""
+        """(L, D) with the spatial bounds set, and the remaining factors in the outermost level."""
         sizes = np.array([problem.sizes[dim] for dim in problem.dims], dtype=np.float64)
         bounds = np.ones((len(problem.mapping_levels), len(sizes)))
         spatial = [i for i, level in enumerate(problem.mapping_levels) if level.spatial]
@@ -70,7 +66,7 @@ class ExpertMapping(Constant):
             found = spatial_bounds(left, problem.mapping_levels[place].limit)
             trials = np.repeat(bounds[:, :, None], len(found), axis=2)
             trials[place] = found.T
-            fits = dense.fits(trials, self.fill)
+            fits = dense.fits(trials, FILL)
             fits = fits if fits.any() else dense.fits(trials, 1.0)
             fits[0] |= not fits.any()  # the first uses one instance: nothing smaller is left to try
             found, trials = found[fits], trials[:, :, fits]
@@ -101,7 +97,7 @@ class ExpertMapping(Constant):
             if not trials:
                 return bounds
             moved = np.stack(trials, axis=2)
-            energy = np.where(dense.fits(moved, self.fill), dense.energy(moved), np.inf)
+            energy = np.where(dense.fits(moved, FILL), dense.energy(moved), np.inf)
             chosen = int(energy.argmin())
             if not energy[chosen] < best * (1 - 1e-9):
                 return bounds
@@ -119,7 +115,7 @@ def spatial_bounds(sizes: Array, limit: int) -> Array:
 
 
 class DenseTraffic:
-    """A rough dense estimate for choosing a mapping by hand: fit of tiles, and energy of moving them.
+    """A rough dense estimate for choosing a mapping by hand: fitting tiles, and the energy of their transfers.
 
     Much simpler than a cost model, and no substitute: windows do not overlap, nothing is compressed or skipped. Bounds
     are (L, D, C) float64 for C mappings to compare; all mappings have the same loop order on every level."""
@@ -128,7 +124,7 @@ class DenseTraffic:
         self.problem = problem
         copies = problem.cost_model.copies(problem)
         self.copies = np.ones((len(problem.tensors), len(problem.levels))) if copies is None else copies
-        """(T, S) tiles with reserved room in a level."""
+        """(T, S) copies of a tile in a level."""
         self.order = order
         """(D,) dimensions from the outermost to the innermost loop of every level."""
         self.groups = problem.mapping_levels
@@ -146,7 +142,7 @@ class DenseTraffic:
         return bounds[inside].prod(axis=0)
 
     def words(self, bounds: Array, place: int) -> Array:
-        """(C,) words needed by one step of a fan-out and all loops inside; the output counts twice, for read and write."""
+        """(C,) words of a step of a fan-out with everything inside; the output counts twice, read and written."""
         extents = bounds[place:].prod(axis=0)
         tensors = enumerate(self.problem.tensors)
         return sum((1.0 + tensor.output) * self.volume(t, extents) for t, tensor in tensors)  # type: ignore[return-value]
@@ -182,8 +178,7 @@ class DenseTraffic:
         return total
 
     def _fetches(self, bounds: Array, t: int, child: int) -> Array:
-        """(C,) number of changes of a child's tile: all steps outside, except the innermost run of loops keeping the
-        tile."""
+        """(C,) changes of a child's tile: all steps outside, without the innermost run of loops of other tensors."""
         fetches, run = np.ones(bounds.shape[2]), np.ones(bounds.shape[2], dtype=bool)
         for i in reversed(range(len(self.groups))):
             if self.groups[i].storage < child and not self.groups[i].spatial:
@@ -194,11 +189,11 @@ class DenseTraffic:
         return fetches
 
     def _instances(self, bounds: Array, child: int) -> Array:
-        """(C,) instances of a level in use."""
+        """(C,) used instances of a level."""
         outside = [i for i, group in enumerate(self.groups) if group.spatial and group.storage < child]
         return bounds[outside].prod(axis=(0, 1))
 
     def _distinct(self, bounds: Array, t: int, parent: int, child: int) -> Array:
-        """(C,) tiles sent at a time: one for all children sharing a tile, from every instance of the parent."""
+        """(C,) tiles sent at a time: one for all children with the same tile, from every instance of the parent."""
         between = [i for i, group in enumerate(self.groups) if group.spatial and parent <= group.storage < child]
         return self._instances(bounds, parent) * bounds[np.ix_(between, self.moves[t])].prod(axis=(0, 1))

@@ -1,7 +1,7 @@
-"""A manual sparse strategy for any mapping: the choice of an expert before searching mappings (Section V-E).
+"""A sparse strategy set by hand, for any mapping: an expert's choice before a search of mappings (Section V-E).
 
-Sparse tensors are compressed like CSR; the processing elements skip where a compressed operand is empty, and the
-compute unit gates the remaining computes.
+Tensors with enough zeros are compressed like CSR; the processing elements skip by compressed operands, and the compute
+unit gates.
 """
 
 from __future__ import annotations
@@ -15,47 +15,37 @@ from attrs.validators import deep_iterable, in_
 
 from sparsemap import Problem
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Array, Piece, naming
+from sparsemap.pieces.contracts import Array, Piece
 
 from .choices import Candidate, build_candidates, once
 from .fixed import Constant
 from .mechanisms import led
 
 COLUMNS = ("formats", "mechanisms")
+SLOTS = 5
+"""Rank slots of every tensor."""
+DENSE, INNER, OUTER = "uncompressed", "coordinate", "offset-pair"
+"""Formats of uncompressed tensors, and of the innermost and the other ranks of compressed tensors."""
+SKIPS = {"P": "skip-q-by-p", "Q": "skip-p-by-q"}
+"""Mechanism of the innermost storage level with one, for two operands of which one is compressed, by role."""
+BOTH, COMPUTE, NONE = "skip-both", "gate-both", "none"
+"""Mechanisms of that level for compressed operands only, of the compute unit, and of all other places."""
 
 
 @attrs.frozen(kw_only=True)
 class ManualStrategy(Constant):
-    """No genes; formats follow from the densities of the tensors, mechanisms from the set of compressed operands.
+    """No genes; formats follow from the densities of the tensors, mechanisms from the compressed operands.
 
-    Valid with every mapping with fitting tiles: format slots align with the innermost ranks, so the compressed format
-    lies below all others, and only compressed operands lead skipping."""
+    Valid with every mapping with fitting tiles: format slots align with the innermost ranks, so that the compressed
+    format stands below all others, and only compressed operands lead.
+    """
 
     type_name: ClassVar[str] = "manual-strategy"
 
     columns: tuple[str, ...] = attrs.field(default=COLUMNS, validator=deep_iterable(in_(COLUMNS)))
-    """Columns provided: `formats`, `mechanisms`, or both. Densities decide in either case."""
+    """`formats`, `mechanisms`, or both. Densities decide in either case."""
     dense_from: float = attrs.field(default=0.9, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
-    """Density from which a tensor is stored uncompressed."""
-    slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
-    """Rank slots of every tensor."""
-    inner: str = attrs.field(default="coordinate", metadata=naming("format"))
-    """Format of the innermost rank of a compressed tensor."""
-    outer: str = attrs.field(default="offset-pair", metadata=naming("format"))
-    """Format of a compressed tensor's other ranks, including ranks beyond the slots."""
-    dense: str = attrs.field(default="uncompressed", metadata=naming("format"))
-    """Format of the other tensors."""
-    skip_by_p: str = attrs.field(default="skip-q-by-p", metadata=naming("mechanism"))
-    """Mechanism of the innermost storage level with a mechanism, if only the first operand is compressed."""
-    skip_by_q: str = attrs.field(default="skip-p-by-q", metadata=naming("mechanism"))
-    """Mechanism there if only the second operand is compressed."""
-    skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
-    """Mechanism there if all operands are compressed. With three or more operands and some compressed, only the
-    compressed operands lead."""
-    compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
-    """Mechanism of the compute unit."""
-    none: str = attrs.field(default="none", metadata=naming("mechanism"))
-    """Mechanism of all other places, and without compressed operands."""
+    """Smallest density of an uncompressed tensor."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -64,11 +54,10 @@ class ManualStrategy(Constant):
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}
         if "formats" in self.columns:
-            found["format"] = build_candidates(self, problem, "format", self._formats())
-            found["beyond-format"] = build_candidates(self, problem, "format", {"outer": self.outer})
+            found["format"] = build_candidates(self, problem, "format", {x: x for x in (DENSE, INNER, OUTER)})
+            found["beyond-format"] = build_candidates(self, problem, "format", {"outer": OUTER})
         if "mechanisms" in self.columns:
-            candidates = self._mechanisms(self._skip(problem))
-            found["mechanism"] = build_candidates(self, problem, "mechanism", candidates)
+            found["mechanism"] = build_candidates(self, problem, "mechanism", _mechanisms(self._skip(problem)))
         return found
 
     def constants(self, problem: Problem) -> dict[str, Array]:
@@ -82,38 +71,33 @@ class ManualStrategy(Constant):
         return moving and tensor.density.occupancy(tensor.shape(problem.sizes)).density < self.dense_from
 
     def _format_column(self, problem: Problem) -> Array:
-        """(T, R) int8 column `formats`."""
-        candidates = list(self._formats().values())
-        column = np.full((len(problem.tensors), self.slots), candidates.index(self.dense), dtype=np.int8)
+        """(T, R) int8."""
+        column = np.zeros((len(problem.tensors), SLOTS), dtype=np.int8)  # DENSE
         for t, row in enumerate(column):
             if self._is_packed(problem, t):
-                row[:-1], row[-1] = candidates.index(self.outer), candidates.index(self.inner)
+                row[:-1], row[-1] = 2, 1
         return column
 
     def _skip(self, problem: Problem) -> Candidate:
-        """Mechanism of the innermost storage level with a mechanism."""
+        """Mechanism of the innermost storage level with one."""
         packed = [role for role, t in problem.roles.items() if t in problem.operands and self._is_packed(problem, t)]
         if not packed or len(packed) == len(problem.operands):
-            return self.skip_both if packed else self.none
-        if len(problem.operands) == 2:
-            return self.skip_by_p if packed == ["P"] else self.skip_by_q
-        return led(self.skip_both, packed, "skip-by")
+            return BOTH if packed else NONE
+        return SKIPS[packed[0]] if len(problem.operands) == 2 else led(BOTH, packed, "skip-by")
 
     def _mechanism_column(self, problem: Problem) -> Array:
         """(A,) int8 column `mechanisms`."""
         skip = self._skip(problem)
-        candidates = list(self._mechanisms(skip).values())
+        candidates = list(_mechanisms(skip).values())
         innermost = max((place.storage for place in problem.places if place.storage is not None), default=None)
-        does = {innermost: skip, None: self.compute}
-        return np.array([candidates.index(does.get(place.storage, self.none)) for place in problem.places], np.int8)
-
-    def _formats(self) -> dict[str, Candidate]:
-        return once({key: getattr(self, key) for key in ("dense", "inner", "outer")})
-
-    def _mechanisms(self, skip: Candidate) -> dict[str, Candidate]:
-        keys = ("none", "skip_by_p", "skip_by_q", "skip_both", "compute")
-        return once({**{key: getattr(self, key) for key in keys}, "": skip})
+        does = {innermost: skip, None: COMPUTE}
+        return np.array([candidates.index(does.get(place.storage, NONE)) for place in problem.places], np.int8)
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:
             raise SpecError.at("", self.path("columns"), f"expected at least one of {', '.join(COLUMNS)}")
+
+
+def _mechanisms(skip: Candidate) -> dict[str, Candidate]:
+    names: tuple[Candidate, ...] = (NONE, *SKIPS.values(), BOTH, COMPUTE, skip)
+    return once({str(place): name for place, name in enumerate(names)})

@@ -47,7 +47,7 @@ def epilog() -> str:
 @click.option(
     "--clone",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="A clone of Sparseloop's artifact, for `sparseloop` and its part of `published`.",
+    help="A clone of Sparseloop's artifact, for its part of `published`.",
 )
 def paper(name: str, **asked: Any) -> None:
     """Reproduce a table or figure of a paper.

@@ -1,4 +1,4 @@
-"""Runs `sparsemap extra prune digits` for the points of a page, and reads what it found."""
+"""Runs `sparsemap extra prune digits` for the points of a page, and reads the results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Options = Mapping[str, Any]
 
 @attrs.frozen(slots=False)
 class PrunedPoint:
-    """The runs of one set of options, a seed each."""
+    """The runs of a set of options, a seed each."""
 
     options: Options
     rows: Sequence[Mapping[str, str]]
     """The lines of `runs.csv`."""
 
     def values(self, column: str) -> list[float]:
-        """A column of numbers; NaN where it is empty."""
+        """A column of numbers; NaN for empty cells."""
         return [float(row[column] or "nan") for row in self.rows]
 
     def mean(self, column: str) -> float:
@@ -37,7 +37,7 @@ class PrunedPoint:
 
 
 def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedPoint]:
-    """Runs the points that are not there yet, and reads all; a point may name its number of `seeds`."""
+    """Runs missing points, and reads all; a point may have its own number of `seeds`."""
     places: dict[Path, Options] = {}
     for options in wanted:
         words = "-".join(str(value) for key, value in options.items() if key != "network")
@@ -56,12 +56,17 @@ def _run(point: tuple[Path, Options]) -> None:
 
 
 def _is_of(folder: Path, options: Options) -> bool:
-    """Whether a folder holds what this version has found with these options."""
+    """Whether a folder holds the results of this version and these options."""
     try:
         table = json.loads((folder / "prune.json").read_text("utf-8"))
         return (folder / "runs.csv").exists() and {**table, **options, "version": __version__} == table
     except (OSError, ValueError):
         return False
+
+
+def seed_rows(every: Iterable[PrunedPoint]) -> list[dict[str, Any]]:
+    """The CSV of a page: a row per point and seed."""
+    return [dict(row) for point in every for row in point.rows]
 
 
 def spread(point: PrunedPoint, column: str, text: Callable[[float], str]) -> str:

@@ -1,20 +1,23 @@
-"""What the pages share: words, numbers, and convergence curves of several searches, median and range over seeds."""
+"""Shared by all pages: numbers as text, groups, convergence curves and the series of a figure."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import attrs
 import numpy as np
 
+from sparsemap import plots
+from sparsemap.files import grouped
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Report as Report
 from sparsemap.plots import Series
-from sparsemap.plots import page as page
 
-from .runs import StudyRun
+from .runs import StudyRun, typical_edp
 
 UJ = 1e6
 """pJ per uJ: the map-space study prints cycles * uJ."""
@@ -31,7 +34,7 @@ def times_exact(value: float) -> str:
 
 
 def effort(runs: Sequence[StudyRun]) -> str:
-    """What each of some searches may spend, and how often: 2,000 designs, 3 seeds."""
+    """Budget and repetitions of searches: 2,000 designs, 3 seeds."""
     return f"{runs[0].result['budget']:,} designs, {counted(len({run.seed for run in runs}), 'seed')}"
 
 
@@ -40,9 +43,27 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def page(module: str, name: str, study: Any = None, **fields: Any) -> str:
+    """`sparsemap.plots.page`, for a study with the fields `study` and `seeds`."""
+    about = {"study": study, "seeds": counted(len(study.seeds), "seed")} if study else {}
+    return plots.page(module, name, **about | fields)
+
+
+def by(items: Iterable[Any], *names: str) -> dict[Any, list[Any]]:
+    """Objects or tables by the value of an attribute or key, by tuples of values for several names."""
+    items = list(items)
+    return grouped(items, (itemgetter if items and isinstance(items[0], dict) else attrgetter)(*names))
+
+
+def edps_of(runs: Iterable[StudyRun], *names: str) -> dict[Any, dict[str, float]]:
+    """Typical EDPs by the values of some attributes, and by searcher."""
+    places = by(runs, *names).items()
+    return {place: {one: typical_edp(same) for one, same in by(found, "searcher").items()} for place, found in places}
+
+
 @attrs.frozen(eq=False)
 class Curve:
-    """Scores over evaluations; NaN where half of the searches know no valid design yet."""
+    """Scores over evaluations; NaN while half of the searches have no valid design."""
 
     label: str
     evaluations: Array
@@ -55,7 +76,7 @@ class Curve:
 
 
 def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", unit: float = 1.0) -> Curve:
-    """Searches of one kind as one curve; a search without a valid design counts as infinite."""
+    """Median and range of several searches; a search without a valid design counts as infinite."""
     last = min(run.history["evaluations"][-1] for run in runs)
     evaluations = np.unique(np.geomspace(max(last / 200, 1), last, 200).astype(int))
     scores = np.stack([run.best_at(evaluations, column) for run in runs]) / unit
@@ -67,7 +88,7 @@ def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", unit
 
 
 def series(curves: Sequence[Curve]) -> list[Series]:
-    """What is drawn of curves: their medians, in their ranges."""
+    """Medians of curves within their ranges, for a panel."""
     found = []
     for one in curves:
         seen = np.isfinite(one.middle)

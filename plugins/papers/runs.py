@@ -1,4 +1,4 @@
-"""Runs the studies, and reads what their searches found."""
+"""Runs studies, and reads the results of their searches."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class StudyRun:
 
     @cached_property
     def result(self) -> dict[str, Any]:
-        """All that its `result.json` says."""
+        """The contents of `result.json`."""
         return json.loads((self.folder / "result.json").read_text("utf-8"))
 
-    def told(self, *columns: str) -> dict[str, Any]:
-        """Cells of a CSV: these properties of the search, or of its result."""
+    def columns(self, *columns: str) -> dict[str, Any]:
+        """Cells of a CSV: attributes of the search, or entries of its result."""
         return {name: getattr(self, name) if hasattr(self, name) else self.result[name] for name in columns}
 
     @property
     def edp(self) -> float:
-        """pJ * cycles; infinity if no valid design was found."""
+        """pJ * cycles; infinity without a valid design."""
         return math.inf if self.result["edp"] is None else self.result["edp"]
 
     @property
@@ -65,7 +65,7 @@ class StudyRun:
 
     @cached_property
     def history(self) -> dict[str, Array]:
-        """Columns of its convergence, one row per batch."""
+        """Columns of the convergence, a row per batch."""
         rows = read_csv(self.folder / "history.csv")
         names = ("evaluations", "best_score", "valid", "mean_score")
         return {name: np.array([float(row[name] or "nan") for row in rows]) for name in names}
@@ -76,37 +76,37 @@ class StudyRun:
         return np.array([float(row["seconds"]) for row in read_csv(self.folder / "timing.csv")])
 
     def best_at(self, evaluations: Array, column: str = "best_score") -> Array:
-        """The best score (or another column) after so many evaluations; NaN where nothing valid was known."""
+        """The best score, or another column, after numbers of evaluations; NaN before the first valid design."""
         at = np.searchsorted(self.history["evaluations"], evaluations, side="right") - 1
         found = np.where(at >= 0, self.history[column][np.maximum(at, 0)], np.nan)
         return np.where(np.isfinite(found), found, np.nan)
 
     def designs_to(self, score: float) -> float:
-        """Designs until the search is at least as good as `score`; infinity if it never is."""
+        """Designs until the search reaches a score of at most `score`; infinity if never."""
         reached = np.flatnonzero(self.history["best_score"] <= score)
         return float(self.history["evaluations"][reached[0]]) if len(reached) else math.inf
 
 
 @attrs.frozen
 class Runner:
-    """Runs a study with what the command line asked for."""
+    """Runs studies with the options of the command line."""
 
     jobs: int = 1
     overwrite: bool = False
-    """Whether results of other searches in that folder are discarded."""
+    """Discard results of other searches in the folder."""
     work: Path | None = None
-    """Absent: where the study says."""
+    """Folder of the searches; absent: the study's own."""
     scale: float = 1.0
     seeds: int = 0
     workloads: tuple[str, ...] = ()
     out: Path = Path("runs/paper")
-    """Where the tables go; `quality` reads the table of best known designs there."""
+    """Folder of the tables; `quality` reads the best known designs there."""
     registry: Any = attrs.field(factory=load)
     clone: Path | None = None
     """A clone of Sparseloop's artifact."""
 
     def study(self, name: str) -> Any:
-        """The study, made smaller as asked."""
+        """The study, with the scale, seeds and workloads of the command line."""
         study = self.registry.resolve("study", name)
         parts = study.workloads, study.networks
         unknown = [workload for workload in self.workloads if workload not in (*parts[0], *parts[1])]
@@ -117,22 +117,22 @@ class Runner:
         return attrs.evolve(study, **dict(zip(("workloads", "networks"), kept, strict=True)), **about)
 
     def folder(self, name: str) -> Path:
-        """Where the searches of a study go; searches of the same kind and budget share it."""
+        """Folder of the searches of a study; searches of the same kind and budget share a folder."""
         study = self.registry.resolve("study", name)
         folder = self.work / Path(study.out).name if self.work else Path(study.out)
         return folder if self.scale == 1 else folder.with_name(f"{folder.name}-x{self.scale:g}")
 
     def problem(self, study: Any, workload: Any, hardware: str, space: str = "") -> Problem:
-        """With the cost model of a study and its space, or another one."""
+        """A problem with the cost model and the space of a study, or with another space."""
         where = workload, built_in(study.technology, hardware), space or study.space
         return load_problem(*where, cost_model=study.cost_model, registry=self.registry)
 
     def cells(self, name: str, what: str = "workload") -> list[Cell]:
-        """The searches of a study's workloads, or its networks, in its order."""
+        """The searches of a study, of its workloads or its networks, in order."""
         return cells_of(self.study(name), self.folder(name).resolve(), what=what)
 
     def run(self, name: str, cells: Sequence[Cell] = ()) -> list[StudyRun]:
-        """Runs the searches of a study, or these, that are not finished yet, and writes their tables; all, in their order."""
+        """All searches of a study, or the given ones, in order, after the unfinished ones have run; writes tables."""
         cells, folder = cells or self.cells(name), self.folder(name)
         outcomes = self.run_cells(name, cells, lambda found: write_tables(found, folder, len(cells)))
         kept = sum(outcome.state == "kept" for outcome in outcomes)
@@ -142,7 +142,7 @@ class Runner:
     def run_cells(
         self, name: str, cells: Sequence[Cell], keep: Callable[[list[Outcome]], object] = lambda found: None
     ) -> list[Outcome]:
-        """Runs those of these cells of a study that are not finished yet; `SparseMapError` if one fails."""
+        """Runs the unfinished cells; `SparseMapError` if a search fails."""
         with study_progress(False, cells, self.folder(name)) as progress:
             outcomes = run_cells(cells, keep, jobs=self.jobs, progress=progress, overwrite=self.overwrite)
         if failed := sum(outcome.state == "failed" for outcome in outcomes):
@@ -150,7 +150,7 @@ class Runner:
         return outcomes
 
     def each(self, work: Callable[[U], T], items: Sequence[U]) -> Iterator[T]:
-        """What `work` makes of each item, in their order; `jobs` of them at a time in processes of their own."""
+        """`work` of each item, in order; with several `jobs`, in processes."""
         if min(self.jobs, len(items)) < 2:
             yield from map(work, items)
             return
@@ -159,7 +159,7 @@ class Runner:
 
 
 def said_by(verb: str, *words: str) -> str:
-    """What a verb of the command, which some plugin has, prints."""
+    """The output of a verb, perhaps of another plugin."""
     from sparsemap.cli.main import cli
 
     command = cli.get_command(click.Context(cli), verb)
@@ -171,7 +171,7 @@ def said_by(verb: str, *words: str) -> str:
 
 
 def traced(run: Search) -> tuple[Array, Array]:
-    """Runs a search: (n, G) the genomes that it evaluates, and (n,) their EDPs, infinite where they are invalid."""
+    """(n, G) genomes of a search and (n,) their EDPs, infinite for invalid designs."""
     genomes, edps = [], []
     while (asked := run.ask()) is not None:
         found = run.evaluate()
@@ -182,7 +182,7 @@ def traced(run: Search) -> tuple[Array, Array]:
 
 
 def finished_runs(folder: Path, searchers: Sequence[str]) -> list[StudyRun]:
-    """All finished searches in a folder, whichever study they were for."""
+    """All finished searches in a folder, of any study."""
     found = []
     for path in sorted(folder.glob("*--*--*--seed*/result.json")):
         workload, hardware, searcher, seed = path.parent.name.split("--")
@@ -211,11 +211,11 @@ def finite(values: Iterable[float]) -> list[float]:
 
 
 def ratio(edp: float, ours: float) -> float:
-    """NaN where one of the two found nothing."""
+    """NaN without both designs."""
     return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
 
 
 def typical_edp(runs: Sequence[StudyRun]) -> float:
-    """The geometric mean over seeds that found a valid design; infinity if none did."""
+    """Geometric mean over seeds with a valid design; infinity without any."""
     found = finite(run.edp for run in runs)
     return geometric_mean(found) if found else math.inf

@@ -1,7 +1,6 @@
-"""Pruning: selection of weight words and blocks, `sparsemap extra prune`, and a trainer to measure the loss of
-accuracy.
+"""Pruning of words and blocks of weights, `sparsemap extra prune`, and training of a small network.
 
-The core needs NumPy only: `blocks` (words in blocks), `scores` (importance), `hybrid` (CRISP: N:M inside blocks),
-`block_masks` (one-shot, gradual, balanced), `profile` (cost of masks on parallel hardware). `layers`, `training`,
-`digits` and `runs` train a small network, optionally with masks as parameters; `adapter` prunes a PyTorch model.
+The core needs NumPy only: `blocks` (words in blocks), `scores` (importance), `hybrid` (CRISP: N:M inside of blocks),
+`block_masks` (one-shot, gradual, balanced), `profile` (costs of masks on parallel hardware). `layers`, `training`,
+`digits` and `runs` train a small network, and masks as parameters; `adapter` prunes models of PyTorch.
 """

@@ -1,9 +1,9 @@
-"""In-place pruning of a PyTorch network during training.
+"""Pruning of a PyTorch network during its training, in place.
 
-`prune(model, loader, loss)` runs the whole procedure; `PrunedModel` serves custom training loops: `step` replaces the
-masks. Masks are parametrizations of the weights (`torch.nn.utils.parametrize`). The forward pass sees masked weights,
-the backward pass reaches all words of kept blocks, and the parameters keep their identity and optimizer momentum. The
-NumPy core chooses the masks, as for `digits`. PyTorch is imported at the first call.
+`prune(model, loader, loss)` goes all the way; `PrunedModel` is for other training loops: `step` replaces the masks.
+Masks are parametrizations of the weights (`torch.nn.utils.parametrize`): the forward pass sees masked weights, the
+backward pass reaches all words of kept blocks, and the parameters stay known to the optimizer, with its momentum. The
+NumPy core decides the masks, as for `digits`. PyTorch is imported by the functions.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def _torch() -> Any:
 
 @attrs.frozen
 class Weights:
-    """A matrix or convolution of the model: a parameter of a module."""
+    """A matrix or a convolution of the model: a parameter of a module."""
 
     module: Any
     parameter: str
 
     @property
     def trained(self) -> Any:
-        """The dense parameter known to optimizers."""
+        """The dense parameter of the optimizer."""
         known = self.module.parametrizations[self.parameter].original if self.masked else None
         return getattr(self.module, self.parameter) if known is None else known
 
@@ -67,7 +67,7 @@ class Weights:
         return _four(self.trained)
 
     def mask(self, mask: Masks, pull: float) -> None:
-        """Mask the weights, or replace their masks."""
+        """Masks the weights, or replaces their masks."""
         shape, device = self.trained.shape, self.trained.device
         found = []
         for part in (mask.words, mask.live):
@@ -80,14 +80,14 @@ class Weights:
             _torch().nn.utils.parametrize.register_parametrization(self.module, self.parameter, parametrization)
 
     def finish(self) -> None:
-        """Turn the masked weights into plain weights with zeros."""
+        """Makes the masked weights plain parameters."""
         if self.masked:
             _torch().nn.utils.parametrize.remove_parametrizations(self.module, self.parameter)
 
 
 @attrs.define
 class PrunedModel:
-    """A model with layers masked in place; `of` starts without masks, `step` sets masks."""
+    """A model with layers masked in place; `of` starts without masks, `step` sets them."""
 
     model: Any
     job: Job
@@ -96,9 +96,9 @@ class PrunedModel:
     steps: MaskSteps
     pull: float = 0.0
     positions: dict[str, int] = attrs.field(factory=dict)
-    """Uses of each layer's weights per sample, such as the output pixels."""
+    """Uses of the weights of each layer per sample, such as output pixels."""
     history: list[dict[str, Any]] = attrs.field(factory=list)
-    """By step of `prune`: sparsity, and the result of `evaluate`."""
+    """By step of `prune`: sparsity, and the value of `evaluate`."""
 
     @classmethod
     def of(
@@ -115,12 +115,11 @@ class PrunedModel:
         pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
-        """Prepare a model for pruning. `method`, `criterion` and `balance` are as for the verb `prune`.
-
-        Blocks have 16 x 16 words, or for `one-shot` and `gradual` 8 x 8 channels with their kernels, unless `block` is
-        given. Convolutions, fully connected layers and attention projections (`NAME.in_proj`) are pruned, except layers
-        in `exclude`, by default the first and the last. Grouped convolutions stay dense, and for N:M, layers with rows
-        that are no multiple of M. SparseMapError for an unreachable sparsity or an unknown layer."""
+        """`method`, `criterion` and `balance` are options of the verb `prune`; blocks have 16 x 16 words, or for
+        `one-shot` and `gradual` 8 x 8 channels with their kernels, unless `block` has another size. Convolutions, fully
+        connected layers and projections of attention (`NAME.in_proj`) are pruned, without `exclude`, by default the
+        first and the last; grouped convolutions, and for N:M rows without whole groups of M, stay dense. SparseMapError
+        for an unreachable sparsity, and for unknown layers."""
         hybrid = method in HYBRID
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
@@ -144,7 +143,7 @@ class PrunedModel:
 
     @property
     def grids(self) -> Mapping[str, BlockGrid]:
-        """Block grids of the pruned layers."""
+        """Sparsity of the pruned layers."""
         return self.steps.grids
 
     @property
@@ -153,7 +152,7 @@ class PrunedModel:
         return self.steps.masks
 
     def targets(self, iterations: int) -> list[float]:
-        """Sparsity of each of `iterations` steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        """The sparsity of each step; `one-shot` has a single step, `gradual` a number by its blocks."""
         return self.steps.targets(iterations)
 
     def step(
@@ -164,10 +163,8 @@ class PrunedModel:
         classes: Sequence[int] | None = None,
         samples: int = SAMPLES,
     ) -> Mapping[str, Masks]:
-        """Set masks for a sparsity, from the current weights and any gradients required by the criterion.
-
-        Gradients use `samples` samples per class, with the model in evaluation mode. Optimizers keep the same
-        parameters."""
+        """Masks for this sparsity, from the current weights and, if the criterion needs gradients, from `samples`
+        samples per class in evaluation mode. Optimizers go on with the same parameters."""
         job, chance = self.job, np.random.default_rng((len(self.history), 5))
         evidence = {name: Evidence(self.layers[name].array) for name in self.grids}
         if job.criterion in NEEDS:
@@ -185,7 +182,7 @@ class PrunedModel:
         return sparsity_of(self.masks)
 
     def finish(self) -> Any:
-        """The model with plain weights including the zeros, without parametrizations."""
+        """The model with plain, masked weights, without parametrizations."""
         for name in self.masks:
             self.layers[name].finish()
         return self.model
@@ -197,10 +194,11 @@ class PrunedModel:
         PrunedLayers(weights=weights, masks=self.masks, source=type(self.model).__name__, **about).write(Path(folder))
 
     def _evidence(self, loader: Loader, loss: Loss, classes: Sequence[int] | None, samples: int) -> dict[str, Evidence]:
-        """Weights and mean gradients dL/dW over samples (S, h, w, C) at the masked weights; for `fisher` also the mean
+        """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` the mean of its
         square.
 
-        The gradient is taken at the output of the parametrization, the weights of the forward pass."""
+        The gradient is taken at the masked weights of the forward pass.
+        """
         torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
         was_training = model.training
         model.eval()
@@ -241,15 +239,14 @@ def prune(
     report: Callable[[str], None] = lambda text: None,
     **about: Any,
 ) -> PrunedModel:
-    """Prune a model for some classes during training; `about` has the arguments of `PrunedModel.of`.
+    """Prunes a model for some classes during training; `about` has the arguments of `PrunedModel.of`.
 
-    Batches may hold any classes; samples outside `classes` are left out. CRISP (Algorithm 1) starts with an epoch
-    without masks, then runs `iterations` steps, each followed by `epochs` of training.
-
-    `optimizer` is an optimizer of the model's parameters, or a function from parameters to an optimizer. All steps
-    share the optimizer and its momentum; the default is SGD as in the paper. `schedule` is a learning-rate scheduler,
-    or a function from the optimizer to a scheduler, stepped every epoch. `evaluate(model)` is called after every step,
-    in evaluation mode. SparseMapError for batches without samples of the classes, and as in `PrunedModel.of`.
+    Batches may hold any classes; samples of other `classes` are left out. For CRISP (Algorithm 1) an epoch without
+    masks comes first, then `iterations` steps, each with `epochs` of training. `optimizer` is an optimizer of the
+    model's parameters, or a function of the parameters; all steps share it, with its momentum. The default is SGD as in
+    the paper. `schedule` is a scheduler of learning rates, or a function of the optimizer, and goes on with every
+    epoch. `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples
+    of the classes, and as `PrunedModel.of`.
     """
     torch = _torch()
     found = PrunedModel.of(model, **about)
@@ -291,7 +288,7 @@ def prune(
 
 
 def _layers(model: Any) -> Iterator[tuple[str, Weights]]:
-    """Convolutions, fully connected layers and attention projections, in the order of the model."""
+    """Convolutions, fully connected layers and projections of attention, in the order of the model."""
     nn = _torch().nn
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
@@ -309,7 +306,7 @@ def _four(tensor: Any) -> Array:
 
 
 def _masking() -> Any:
-    """The class of the parametrization, defined only after the import of PyTorch."""
+    """The class of the parametrization, made after the import of PyTorch."""
     torch: Any = _torch()
 
     class Through(torch.autograd.Function):
@@ -367,7 +364,7 @@ def _device(model: Any) -> Any:
 
 
 def _positions(model: Any, loader: Loader, layers: Mapping[str, Weights]) -> dict[str, int]:
-    """Uses of each layer's weights per sample."""
+    """Uses of the weights of each layer per sample."""
     torch = _torch()
     found: dict[str, int] = dict.fromkeys(layers, 0)
     convolutions = torch.nn.Conv1d | torch.nn.Conv2d

@@ -1,8 +1,8 @@
 """Masks of blocks, a layer at a time: at once, step by step, or evenly over rows of blocks.
 
-Masks are (R, C) bool, True for a kept block (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may empty
-whole rows and columns, so that a layer keeps inputs not computed by the layer before. Masks therefore keep a block in
-as many rows and columns as possible, at the smallest loss of scores and with the same number of blocks.
+Masks are (R, C) bool, True for a kept block (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may leave rows
+and columns without a block, and layers with inputs that no layer computes. So masks keep a block in as many rows and
+columns as possible, at the smallest loss of scores and with the same number of blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def zeros_of(sparsity: float, blocks: int) -> int:
 
 
 def one_shot(scores: Array, sparsity: float) -> Array:
-    """Mask without the floor(sparsity * blocks) blocks of smallest score; of equal scores the first is pruned."""
+    """A mask without the floor(sparsity * blocks) smallest scores; the first of equal scores goes first."""
     kept: Array = np.ones(scores.size, bool)
     kept[np.argsort(scores, axis=None, kind="stable")[: zeros_of(sparsity, scores.size)]] = False
     kept = kept.reshape(scores.shape)
@@ -30,7 +30,7 @@ def one_shot(scores: Array, sparsity: float) -> Array:
 
 
 def _covering_columns(kept: Array, scores: Array) -> Array:
-    """Move kept blocks within their rows, from columns with several blocks to empty columns."""
+    """Blocks moved within their rows, from columns with several blocks to empty columns."""
     kept = kept.copy()
     while True:
         counts = kept.sum(axis=0)
@@ -60,14 +60,15 @@ def _even_rows(scores: Array, sparsity: float) -> Array:
 
 
 STEP = 0.05
-"""Share of all zeros added by a step of gradual pruning."""
+"""Share of all zeros in a step of gradual pruning."""
 
 
 def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
     """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, at most Z = floor(sparsity * blocks) in
     total.
 
-    Zeros remain zeros. The last block of a row or a column is kept, even if fewer than Z blocks can then be pruned."""
+    Zeros stay zero. Every row and column keeps its last block, even if fewer than Z blocks can then be pruned.
+    """
     target = zeros_of(sparsity, kept.size)
     left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))
     kept = kept.copy()

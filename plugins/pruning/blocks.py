@@ -1,8 +1,8 @@
-"""Weights in blocks: words of a layer kept or pruned together.
+"""Weights in blocks, the unit of pruning.
 
 The weights of a layer are an array (S, height, width, C): outputs, kernel, input channels; a fully connected layer has
-a kernel of 1 x 1. Pruning views the array as a matrix (S, K) with K = height * width * C, in one of two column orders:
-`hwc`, the input channel fastest, or `chw`, the kernel fastest.
+a kernel of 1 x 1. Pruning sees a matrix (S, K) with K = height * width * C, in one of two orders of columns: `hwc`, the
+input channel fastest, or `chw`, the kernel fastest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNITS = ("words", "channels")
 
 @attrs.frozen
 class BlockShape:
-    """The size of a block. `unit` defines its columns: words of the reduction, or whole input channels.
+    """The size of a block; columns count words of the reduction, or whole input channels, by `unit`.
 
     A block of 8 x 8 channels is 8 x height x width x 8 words, contiguous in the order `chw`."""
 
@@ -85,7 +85,7 @@ class BlockGrid:
         return np.ascontiguousarray(matrix.reshape(outputs, channels, height, width).transpose(0, 2, 3, 1))
 
     def sums(self, values: Array) -> Array:
-        """Sum of every block's words: (S, K) -> (R, C) float64."""
+        """Sums over the words of every block: (S, K) -> (R, C) float64."""
         below = np.add.reduceat(np.asarray(values, np.float64), np.arange(0, self.size[0], self.rows), axis=0)
         return np.add.reduceat(below, np.arange(0, self.size[1], self.columns), axis=1)
 

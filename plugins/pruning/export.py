@@ -1,4 +1,4 @@
-"""Export of pruned layers: weights, masks, a workload per layer for the search, and a summary table."""
+"""Writes pruned layers: weights, masks, a workload for the search per layer, and a summary."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ class PrunedLayers:
     def write(self, folder: Path) -> list[dict[str, Any]]:
         """Write all files and return the rows of `summary.csv`: a row per layer, and a row for all.
 
-        Per layer: NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
-        workload-NAME.toml, the matrix product with the exact nonzeros; workload-NAME-fitted.toml, the product with a
-        fitted density model. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of
-        the inputs), summary.csv the achieved sparsity and utilisation."""
+        Per layer NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
+        workload-NAME.toml, the matrix product with these nonzeros; workload-NAME-fitted.toml with a fitted density
+        model. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of the inputs),
+        summary.csv the achieved shares.
+        """
         files = file_names(self.masks)
         profile, rows = {}, []
         for name, mask in self.masks.items():
@@ -77,7 +78,7 @@ class PrunedLayers:
         return rows
 
     def fitted(self, name: str) -> dict[str, Any]:
-        """Density model fitted to a layer's mask."""
+        """The density model with the parameters of this layer's mask."""
         mask, grid = self.masks[name], self.masks[name].grid
         kept = mask.blocks.sum(axis=1)
         nm = {"n": self.pattern.n, "m": self.pattern.m}
@@ -118,7 +119,7 @@ def _row(name: str, mask: Masks, counts: Array) -> dict[str, Any]:
 
 
 def file_names(layers: Mapping[str, Any]) -> dict[str, str]:
-    """File name of each layer, with only characters allowed in paths and specs."""
+    """A name for the files of each layer, without unusual characters."""
     names = {layer: re.sub(r"[^A-Za-z0-9_-]+", "-", layer).strip("-") or "layer" for layer in layers}
     for layer, name in names.items():
         same = [other for other, its in names.items() if its == name]

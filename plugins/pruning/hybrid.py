@@ -1,8 +1,7 @@
-"""N:M sparsity inside blocks, with equally many kept blocks in every row of blocks (CRISP, Algorithm 1).
+"""N:M sparsity inside of blocks, with equally many blocks in every row of blocks (CRISP, Algorithm 1).
 
-Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows form a *rank column*: a block of
-each row, at any position. Rank columns of all layers compete. Pruning a rank column removes a block from every row, so
-that rows keep equally many.
+Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows are a *rank column*: a block of each
+row, at any place. Rank columns of all layers compete; pruning a rank column takes a block of every row.
 """
 
 from __future__ import annotations
@@ -68,7 +67,8 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
 def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
 
-    Pruned blocks come first, with a score of 0; ties go to the left block."""
+    Pruned blocks come first, with a score of 0; the left block wins a tie.
+    """
     masked = np.where(kept, scores, 0.0)
     order = np.lexsort((masked, kept), axis=1)
     return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
@@ -77,10 +77,11 @@ def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
 def pruned_ranks(
     ranked: Mapping[str, Array], pruned: Mapping[str, int], sizes: Mapping[str, float], needed: float
 ) -> dict[str, int]:
-    """Number of rank columns to prune in every layer: the cheapest of all layers until `needed` is reached.
+    """Numbers of pruned rank columns of every layer: the cheapest of all layers until `needed` is reached.
 
-    `ranked`: scores of the rank columns, ascending per layer; `pruned`: rank columns already pruned; `sizes`: weight of
-    a layer's rank column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank."""
+    `ranked`: scores of the rank columns, ascending per layer; `pruned`: numbers so far; `sizes`: words of a rank
+    column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
+    """
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
     candidates = sorted(
@@ -99,13 +100,13 @@ def pruned_ranks(
 
 @attrs.frozen
 class Masks:
-    """Kept blocks and words of a layer."""
+    """Masks of a layer."""
 
     grid: BlockGrid
     blocks: Array
     """(R, C) bool: the kept blocks."""
     words: Array
-    """(S, K) bool: the words of the forward pass."""
+    """(S, K) bool: words of the forward pass."""
 
     @classmethod
     def of_blocks(cls, grid: BlockGrid, blocks: Array) -> Masks:
@@ -114,20 +115,21 @@ class Masks:
 
     @property
     def live(self) -> Array:
-        """(S, K) bool: the words with gradients, all words of kept blocks (straight-through estimator)."""
+        """(S, K) bool: words with gradients, all words of the kept blocks (straight-through estimator)."""
         return self.grid.expand(self.blocks)
 
     @property
     def density(self) -> float:
-        """Share of kept words."""
+        """The share of kept words."""
         return float(self.words.mean())
 
 
 @attrs.define
 class HybridPruner:
-    """Step-by-step pruning of several layers together; pruned blocks stay pruned.
+    """Prunes several layers together, step by step; pruned blocks never return.
 
-    Layers whose size is no multiple of the block have the N:M pattern only."""
+    Layers with a size that is no multiple of the block have the N:M pattern only.
+    """
 
     grids: Mapping[str, BlockGrid]
     pattern: NmPattern
@@ -139,7 +141,7 @@ class HybridPruner:
 
     @property
     def prunable(self) -> list[str]:
-        """Layers with prunable blocks, by name."""
+        """Layers with whole blocks, by name."""
         return sorted(name for name, grid in self.grids.items() if grid.whole)
 
     def _size(self, name: str) -> float:
@@ -152,7 +154,7 @@ class HybridPruner:
 
     @property
     def highest(self) -> float:
-        """Largest sparsity with a block left in every row of blocks."""
+        """The largest sparsity with a block in every row of blocks."""
         most = math.fsum((self.grids[name].counts[1] - 1) * self._size(name) for name in self.prunable)
         return 1 - (1 - most / self._total()) * self.pattern.density
 
@@ -171,15 +173,16 @@ class HybridPruner:
             raise SparseMapError(f"sparsity {sparsity:g} {text}; use smaller blocks or a sparser pattern")
 
     def targets(self, sparsity: float, steps: int) -> list[float]:
-        """Sparsity of each step, in equal parts up to `sparsity`; SparseMapError if unreachable."""
+        """The sparsity of each step, in equal parts; SparseMapError for an unreachable sparsity."""
         self.check(sparsity)
         return [self.lowest + step * (sparsity - self.lowest) / steps for step in range(1, steps + 1)]
 
     def step(self, scores: Mapping[str, Array], sparsity: float) -> dict[str, Masks]:
         """Masks of every layer with at least a share `sparsity` of zeros over all layers together.
 
-        `scores`: T_w of the dense weights, (S, K) >= 0. The N:M choice is renewed from the scores. Block scores are
-        sums over the chosen words of kept blocks."""
+        `scores`: T_w of the dense weights, (S, K) >= 0, for a new N:M choice; block scores are sums over the chosen
+        words of kept blocks.
+        """
         self.check(sparsity)
         words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
         ranked, orders, pruned = {}, {}, {}

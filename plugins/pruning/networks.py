@@ -1,4 +1,4 @@
-"""Pruned weights as a network: all layers, including dense layers, with the zeros of pruned layers."""
+"""Pruned weights as a network of all layers, with the zeros of the pruned ones."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ NETWORK = "network.toml"
 
 @attrs.frozen
 class WeightsOfNetwork:
-    """A network for the layers of a file of weights."""
+    """A network for a file of weights."""
 
     spec: Network
     nodes: Mapping[str, Node]
 
     @classmethod
     def of(cls, name: str | os.PathLike[str], called: str = "") -> WeightsOfNetwork:
-        """The network by name or path; `called` replaces its name."""
+        """The network by name or path, perhaps with another name, `called`."""
         registry = load()
         spec, base, file = network_of(registry, os.fspath(name))
         spec = attrs.evolve(spec, name=called or spec.name)
         return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
 
     def layers_of(self, weights: Mapping[str, Array], source: Path) -> dict[str, str]:
-        """Layer of the network for each of the weights (S, height, width, C); `NAME.weight` belongs to layer NAME.
+        """The network's layer of each of the weights (S, height, width, C); `NAME.weight` belongs to layer NAME.
 
-        SpecError for weights without a layer, of a shape unlike their layer's, or of a layer with other weights in the
-        file."""
+        SpecError for weights of no layer, of another shape than the layer, or of a layer with other weights.
+        """
         found: dict[str, str] = {}
         for name, array in weights.items():
             node = self.nodes.get(name) or self.nodes.get(name.removesuffix(".weight"))
@@ -111,7 +111,7 @@ class WeightsOfNetwork:
 
 
 def _shape(node: Node) -> tuple[int, ...]:
-    """(S, height, width, C) of a layer's weights; empty for a type without a known shape."""
+    """(S, height, width, C) of the weights of a layer; empty for types without a shape."""
     piece: Any = node.piece
     match piece.type_name:
         case "conv2d":

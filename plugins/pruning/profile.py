@@ -1,4 +1,4 @@
-"""Cost of masks on parallel hardware: kept blocks of every split, padding by imbalance, utilisation over cores."""
+"""Costs of masks on parallel hardware: kept blocks of every split, padding by imbalance, utilisation over cores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Split:
     """A compiler's division of a layer's blocks."""
 
     rows: int = 1
-    """Rows of cores, sharing the outputs."""
+    """Rows of cores that share the outputs."""
     out_blocks: int = 0
     """Output blocks in a chunk of a row of cores; 0: all."""
     in_blocks: int = 0
@@ -51,7 +51,8 @@ def read_splits(path: Path) -> dict[str, Split]:
 def kept_blocks(mask: Array, split: Split) -> Array:
     """Kept blocks of every part of a mask (R, C): (rows of cores, chunks, input parts).
 
-    Each row of cores has ceil(R / rows) rows of blocks; the last chunk may have fewer; rows beyond R count 0."""
+    Each row of cores has ceil(R / rows) rows of blocks, with a perhaps smaller last chunk and zeros beyond R.
+    """
     each = -(-mask.shape[0] // split.rows)
     whole = np.zeros((split.rows, each, mask.shape[1]), np.int64)
     whole.reshape(-1, mask.shape[1])[: len(mask)] = mask
@@ -60,16 +61,17 @@ def kept_blocks(mask: Array, split: Split) -> Array:
 
 
 def padding(counts: Array) -> float:
-    """Zero blocks stored per kept block: in each chunk, all rows of cores store as many blocks as the fullest row."""
+    """Zero blocks stored per kept block, as all rows of cores store as many as the fullest row in every chunk."""
     kept = int(counts.sum())
     return float(counts.max(axis=0).sum()) * counts.shape[0] / kept - 1 if kept else 0.0
 
 
 def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float:
-    """Mean over largest load of the cores, which share each `rows` rows of a mask (S, K) and wait for the slowest core.
+    """Mean over largest load of the cores that share each `rows` rows of a mask (S, K) and wait for the slowest.
 
-    A core's load is the kept words of its rows. The utilisation is 1 if all cores are always busy, as with equally many
-    kept blocks in every row."""
+    The load of a core is the kept words of its rows. 1 for equal loads, as with equally many blocks in every row of
+    blocks.
+    """
     loads = [mask[first : first + rows].sum(axis=1) for mask in words for first in range(0, len(mask), rows)]
     steps = [[part.sum() for part in np.array_split(load, cores)] for load in loads]
     mean, worst = sum(float(np.mean(step)) for step in steps), sum(float(max(step)) for step in steps)
@@ -77,6 +79,6 @@ def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float
 
 
 def flops_ratio(masks: Mapping[str, Masks], macs: Mapping[str, int]) -> float:
-    """Remaining share of the network's multiplications: sum d_l MAC_l / sum MAC_l; layers without a mask are dense."""
+    """Share of the network's multiplications: sum d_l MAC_l / sum MAC_l; layers without a mask are dense."""
     left = (count * masks[name].density if name in masks else count for name, count in macs.items())
     return sum(left) / sum(macs.values())

@@ -1,4 +1,4 @@
-"""Implementation of `sparsemap extra prune`: options as a job, runs on digits, masks for a user's weights."""
+"""The work of `sparsemap extra prune`: options as a job, runs on digits, masks for a user's weights."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ CHOICES: dict[str, Iterable[str]] = {
     "network": digits.RECIPES,
     "layout": LAYOUTS,
 }
-"""Allowed values by option."""
+"""Choices by option."""
 HYBRID_DEFAULTS = {"network": "conv3-fc2", "criterion": "saliency", "unit": "words", "block": "16x16"}
 BY_LAYER_DEFAULTS = {"network": "conv3-fc1", "criterion": "l2", "unit": "channels", "block": "8x8"}
 Options = Mapping[str, Any]
-"""Options of the verb by name, None if absent."""
+"""The options of the verb by name, None for absent options."""
 
 
 def job_of(given: Options, trains: bool) -> Job:
-    """The job of the options; `trains` for digits. SparseMapError for unknown or conflicting options."""
+    """`trains` for digits; SparseMapError for unknown or conflicting options."""
     method, sparsity, balance = given["method"], given["sparsity"], given["balance"]
     defaults = BY_LAYER_DEFAULTS if method in BY_LAYER else HYBRID_DEFAULTS
     given = {**given, **{key: given[key] or default for key, default in defaults.items()}}
@@ -89,7 +89,7 @@ def job_of(given: Options, trains: bool) -> Job:
 
 
 def write_options(source: str, options: Options) -> None:
-    """Write `prune.json`, the source and options of the files beside it."""
+    """`prune.json`: source and options of the files beside it."""
     given = {key: value for key, value in options.items() if value is not None and key != "out"}
     table = {"version": __version__, "source": source, **given}
     write_text(options["out"] / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
@@ -115,7 +115,7 @@ def _classes(text: str) -> tuple[int, ...]:
 
 
 def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> str:
-    """Run all seeds, write `runs.csv` and the layers of the first seed, and return the text to print."""
+    """Runs all seeds, writes `runs.csv` and the layers of the first seed, and returns the text to print."""
     limits = need("threadpoolctl", "training", "prune").threadpool_limits
     with limits(1):  # matrices are small, and sums do not depend on the number of cores
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
@@ -153,9 +153,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 @contextmanager
 def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
-    """A temporary folder with all files moved to `folder` at the end of the block.
-
-    An error leaves no file; replacing a file in `read` is an error too."""
+    """A folder for files that go to `folder` together at the end of the block; an error, also a file in place of a
+    `read` one, leaves none of them."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     with temporary(near / "pruned", folder=True) as made:
         yield made
@@ -171,7 +170,7 @@ def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
 
 
 def prune_weights(source: Path, job: Job, options: Options) -> str:
-    """Mask a user's weights without training, write all files or none, and return the text to print."""
+    """Masks a user's weights without training, writes all files or none, and returns the text to print."""
     files = ("network", "splits", "gradients", "squared_gradients")
     read = [source, *(Path(options[name]) for name in files if options[name])]
     with _together(options["out"], read) as folder:
@@ -237,7 +236,7 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
 
 
 def _imported(source: Path, options: Options) -> Any:
-    """Import of a model by another plugin's verb `import-model`, with the dense network written to `model.toml`."""
+    """The import of a model by the verb `import-model` of another plugin, with the dense network in `model.toml`."""
     if options["network"]:
         raise SparseMapError(f"--network is for files of weights; {shown(source)} has its own layers")
     ctx = click.get_current_context()
@@ -251,7 +250,7 @@ def _imported(source: Path, options: Options) -> Any:
 def _positions(
     weights: Mapping[str, Array], given: str, network: WeightsOfNetwork | None, notes: list[str]
 ) -> dict[str, int]:
-    """Output pixels by layer: from the network, or a number for all, or NAME=N with commas."""
+    """Output pixels by layer: from the network, or one number for all, or NAME=N with commas."""
     if network:
         return {name: network.positions(name) for name in weights}
     if not re.fullmatch(r"[1-9]\d{0,8}|[^=,]+=[1-9]\d{0,8}(,[^=,]+=[1-9]\d{0,8})*", given or "1", re.ASCII):
@@ -267,7 +266,7 @@ def _positions(
 
 
 def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> dict[str, Evidence]:
-    """Weights with the gradients required by the criterion; SparseMapError without these gradients."""
+    """Weights with the gradients of the criterion; SparseMapError without them."""
     if criterion not in NEEDS:
         return {name: Evidence(array) for name, array in weights.items()}
     field = NEEDS[criterion]

@@ -1,4 +1,4 @@
-"""A pruning run for the data set `digits`, from a dense network to a pruned and retrained network."""
+"""A pruning run from a dense network to a pruned and trained network, for the data set `digits`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .training import Images, accuracy, evidence
 HYBRID = ("crisp", "block-only", "nm-only")
 """Methods over all layers together, step by step: N:M and blocks, blocks alone, N:M alone."""
 BY_LAYER = ("one-shot", "gradual", "trained")
-"""Methods that prune an equal share of blocks in every layer."""
+"""Methods with the same share of pruned blocks in every layer."""
 METHODS = (*HYBRID, *BY_LAYER)
 SAMPLES = 256
-"""Most images per class for gradients (CRISP, IV-A)."""
+"""Images of each class for gradients (CRISP, IV-A), at most."""
 
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """Settings of a pruning run."""
+    """Target and method of a run."""
 
     method: str = attrs.field(default="crisp", validator=attrs.validators.in_(METHODS))
     pattern: NmPattern = NmPattern(2, 4)
@@ -43,14 +43,14 @@ class Job:
     criterion: str = attrs.field(validator=attrs.validators.in_(CRITERIA))
     balance: str = "none"
     splits: Mapping[str, Split] = attrs.field(factory=dict)
-    """A compiler's splits of the layers, for masks that are even in every part."""
+    """Splits of a compiler by layer, for even masks in every part."""
     classes: tuple[int, ...] = tuple(range(digits.CLASSES))
     network: str = "conv3-fc2"
     """A name in `digits.RECIPES`."""
     prune_classifier: bool = False
     iterations: int = 5
     epochs: int = 2
-    """Training epochs per iteration (hybrid); one-shot retrains as long as the dense training."""
+    """Epochs in every iteration (hybrid); one-shot retrains as long as the dense network was trained."""
     pull: float = 2e-4
     seed: int = 0
 
@@ -65,7 +65,7 @@ class Job:
 
     @property
     def prunable(self) -> list[str]:
-        """All layers except the first, and except the last (the classifier) without `prune_classifier`."""
+        """All layers of the network but the first, and but the classifier unless wanted."""
         names = [shape.name for shape in self.recipe.shapes]
         return names[1:] if self.prune_classifier else names[1:-1]
 
@@ -90,13 +90,13 @@ class Job:
 
 @attrs.define
 class MaskSteps:
-    """The masks of several layers, step by step; `masks` holds the last step."""
+    """The masks of several layers, step by step; `masks` are the last ones."""
 
     job: Job
     grids: Mapping[str, BlockGrid]
     masks: Mapping[str, Masks]
     pruner: HybridPruner | None
-    """Pruner of hybrid methods, over all layers together."""
+    """Of hybrid methods, for all layers together."""
 
     @classmethod
     def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
@@ -106,7 +106,7 @@ class MaskSteps:
         return cls(job, grids, masks, hybrid)
 
     def targets(self, iterations: int) -> list[float]:
-        """Sparsity of each of `iterations` steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        """The sparsity of each step; `one-shot` has a single step, `gradual` a number by its blocks."""
         job = self.job
         if self.pruner:
             return self.pruner.targets(job.target, iterations)
@@ -114,7 +114,7 @@ class MaskSteps:
         return [job.sparsity] * (rounds if job.method == "gradual" else 1)
 
     def step(self, sparsity: float, found: Mapping[str, Evidence], chance: np.random.Generator) -> Mapping[str, Masks]:
-        """Masks for a sparsity, over all layers (hybrid methods) or in every layer, balanced by the job's `balance`."""
+        """Masks for this sparsity, over all layers (hybrid methods) or in every layer, balanced if wanted."""
         job, masks = self.job, {}
         if self.pruner:
             scores = {name: word_scores(job.criterion, found[name], chance) for name in self.grids}
@@ -144,7 +144,7 @@ def _dense_accuracy(network: str, classes: tuple[int, ...], epochs: int, seed: i
 
 
 def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
-    """Train the dense network (once per seed), prune and retrain it; `progress` is called after each stage."""
+    """Trains the dense network (once per seed), prunes and retrains it; `progress` after each stage."""
     train, test = (images.of(job.classes) for images in digits.data(job.seed))
     found = PruningRun(job, digits.dense(job.network, job.seed).copy(), train, test)
     progress()
@@ -153,15 +153,13 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
 
 
 ALPHA, BETA, IOTA = 100.0, 1e-3, 1e-3
-"""Penalty on trained masks: sharpness of max and min, and weights of the other two terms."""
+"""Of the penalty on trained masks: sharpness of max and min, and weights of the other two terms."""
 
 
 def penalty_slope(gamma: Array, target: float) -> Array:
-    """d lambda / d Gamma of -(max - min) + BETA * (sum(Gamma) - target)^2 + IOTA * sum |Gamma|, with `target` kept
-    blocks.
-
-    *Weight Block Sparsity*, III-D, Eq. 13; L2(Gamma - T) is read as the square of a sum, since T is a single number. max
-    and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
+    """d lambda / d Gamma of -(max - min) + BETA * (sum(Gamma) - target)^2 + IOTA * sum |Gamma| for `target` kept blocks
+    (*Weight Block Sparsity*, III-D, Eq. 13, with L2(Gamma - T) as the square of a sum, since T is a number). max and
+    min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
 
     def softmax(x: Array) -> Array:
         weights = np.exp(ALPHA * (x - np.max(x)))
@@ -172,7 +170,7 @@ def penalty_slope(gamma: Array, target: float) -> Array:
 
 @attrs.define
 class PruningRun:
-    """A network pruned and trained in place."""
+    """A network, pruned and trained in place."""
 
     job: Job
     network: TrainedNetwork
@@ -181,7 +179,7 @@ class PruningRun:
     """Test images; `train` and `test` hold only the user's classes."""
     steps: MaskSteps = attrs.field(init=False)
     before: float = math.nan
-    """Accuracy on the test images with the masks before training; NaN for masks in steps."""
+    """Accuracy on the test images with these masks before training; NaN for masks in steps."""
 
     def __attrs_post_init__(self) -> None:
         grids = {name: self.job.block.grid(self.network[name].shape) for name in self.job.prunable}
@@ -212,9 +210,10 @@ class PruningRun:
         progress()
 
     def trained(self, progress: Callable[[], None]) -> None:
-        """Train a real number per block, Gamma, with the weights, under a penalty; then prune the smallest at once.
+        """Trains a real number per block, Gamma, with the weights, under a penalty; then cuts the smallest at once.
 
-        The authors report that the method failed; `docs/results/wbs-table-1.md` has its results here."""
+        The authors report no success; `docs/results/wbs-table-1.md` has the accuracies here.
+        """
         job, network, grids = self.job, self.network, self.steps.grids
 
         def gamma(name: str) -> Array:
@@ -249,13 +248,13 @@ class PruningRun:
         return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=job.criterion == "fisher")
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
-        """Set the masks of the network."""
+        """Applies these masks to the network."""
         for name, mask in masks.items():
             self.network[name].words = mask.grid.tensor(mask.words)
             self.network[name].live = mask.grid.tensor(mask.live)
 
     def _retrain(self, masks: Mapping[str, Masks]) -> None:
-        """Train with the masks, and record the accuracy before."""
+        """Training with these masks, after a test."""
         self._apply(masks)
         self.before = accuracy(self.network, self.test)
         self._fit(self.job.recipe.epochs, self.job.generator(3))

@@ -1,4 +1,4 @@
-"""Importance of words and blocks: the class-aware saliency of CRISP, norms, variance, Fisher information, random.
+"""Importance of words and blocks: the class-aware saliency of CRISP, norms, variance, Fisher information, chance.
 
 Scores are at least 0; the smallest are pruned first.
 """
@@ -14,15 +14,15 @@ from sparsemap.pieces.contracts.base import Array
 from .blocks import BlockGrid
 
 WORD_CRITERIA = ("saliency", "saliency-all", "l1", "l2", "fisher", "random")
-"""Criteria with a score per word; the score of a block is the sum over its words (for `l2` the square root of the sum)."""
+"""Criteria of single words; the score of a block is the sum over its words (and the square root for `l2`)."""
 CRITERIA = (*WORD_CRITERIA, "variance", "tensor-variance")
 NEEDS = {"saliency": "gradient", "saliency-all": "gradient", "fisher": "squared_gradient"}
-"""Field of `Evidence` required by a criterion beside the weights."""
+"""Field of `Evidence` beside the weights, by criterion."""
 
 
 @attrs.frozen
 class Evidence:
-    """Weights and gradients of a layer; all arrays have the shape of the weights."""
+    """Weights and gradients of a layer; all arrays have the shape of its weights."""
 
     weights: Array
     gradient: Array | None = None

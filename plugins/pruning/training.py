@@ -1,4 +1,4 @@
-"""Training of the networks in `layers`: SGD with momentum or Adam, cosine learning rates, masks with gradients."""
+"""Trains the networks of `layers`: SGD with momentum or Adam, a cosine of rates, masks with gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .scores import Evidence
 
 OPTIMISERS = ("sgd", "adam")
 Words = dict[tuple[str, str], Array]
-"""Arrays by layer and kind: weights, bias or factors."""
+"""Numbers by layer and kind: weights, bias or factors."""
 
 
 @attrs.frozen
@@ -29,14 +29,14 @@ class Images:
         return len(self.labels)
 
     def of(self, classes: Iterable[int], most: int | None = None) -> Images:
-        """Images of some classes, the first `most` of each."""
+        """The images of some classes, the first `most` of each."""
         places = [np.flatnonzero(self.labels == label)[:most] for label in classes]
         chosen = np.sort(np.concatenate(places))
         return Images(self.images[chosen], self.labels[chosen])
 
 
 def accuracy(network: TrainedNetwork, data: Images, among: Sequence[int] | None = None) -> float:
-    """Share of images with the largest logit at their label, over all classes or the classes `among`."""
+    """The share of images with the largest logit, of all or `among` some classes, at their label."""
     logits = network.logits(data.images)
     classes = np.arange(logits.shape[1]) if among is None else np.sort(among)
     return float((classes[logits[:, classes].argmax(axis=1)] == data.labels).mean())
@@ -54,7 +54,7 @@ class Optimiser:
     """Largest norm of all gradients of a step together."""
 
     def start(self) -> Callable[[Words, Words, float], None]:
-        """A function to update arrays in place by gradients and a learning rate; the function stores the moments."""
+        """A function for changes in place by gradients and a learning rate, with moments."""
         first: Words = {}
         second: Words = {}
         steps = 0
@@ -94,7 +94,8 @@ def fit(
 
     The forward pass sees the words of a layer's mask; the gradient reaches all words of kept blocks (straight-through
     estimator). `pull` drags the pruned words of kept blocks towards zero (SR-STE). `penalty` gives the gradient of a
-    penalty on `factors`, by layer; factors are trained only with a penalty."""
+    penalty on `factors`, by layer, which are trained only with a penalty.
+    """
     change = optimiser.start()
     steps = epochs * math.ceil(len(data) / batch)
     step = 0

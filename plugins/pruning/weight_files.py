@@ -19,13 +19,15 @@ from sparsemap.writing import replacing
 
 ENDINGS = (".npy", ".npz", ".safetensors")
 LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
-"""Rank orders of four-dimensional weights in PyTorch, TFLite and TensorFlow, with the permutation to (S, h, w, C)."""
+"""Orders of the ranks of four-dimensional weights in PyTorch, TFLite and TensorFlow, and the way to (S, height, width,
+C)."""
 
 
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
-    """Weights (S, height, width, C) by layer, in the order of the file; biases, other vectors and flags are left out.
+    """Weights (S, height, width, C) by layer, in the order of the file, without biases, other vectors and flags.
 
-    Matrices are (outputs, inputs). SpecError for arrays that are no weights: other ranks, other types, NaN, no layer."""
+    Matrices are (outputs, inputs). SpecError for other ranks, other types, NaN, and files without a layer.
+    """
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
         if array.ndim >= 2 and array.dtype.kind != "b":
@@ -36,7 +38,7 @@ def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
 
 
 def weights_of(file: str, name: str, array: Array, layout: str = "oihw") -> Array:
-    """Weights (S, height, width, C) of an array in a file; SpecError if the array is no weights."""
+    """Weights (S, height, width, C) of an array of a file; SpecError for other arrays."""
     if array.ndim not in (2, 4):
         raise SpecError.at(file, name, f"has {array.ndim} ranks, expected 2 (a matrix) or 4 (a convolution)")
     if array.dtype.kind not in "fiu" or array.size == 0:
@@ -52,7 +54,8 @@ def in_layout(array: Array, ranks: int, layout: str = "oihw") -> Array:
 
 
 def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
-    """Write a copy of the source file with the arrays `masked` (S, height, width, C), in the same layout and type."""
+    """Writes all arrays of the source with its ending, the `masked` ones (S, height, width, C) in their place, layout
+    and type."""
     path, given = folder / f"masked{source.suffix}", read_arrays(source, ENDINGS)
     own = {name: in_layout(array, given[name].ndim, layout) for name, array in masked.items()}
     with replacing(path) as temporary:
@@ -72,7 +75,7 @@ def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout
 
 
 def _clear(path: Path, zeros: Mapping[str, Array]) -> None:
-    """Set words of a safetensors file to zero, all bits 0 in every type; all other bytes stay."""
+    """Clears words of a safetensors file; zero has no bit set in any of its types."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         table = json.loads(file.read(length))
@@ -94,7 +97,7 @@ def as_convolution(array: Array, layout: str = "oihw") -> Array:
 
 
 def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[str, Array]:
-    """Mean gradients (or squared gradients) by layer, each with the shape of its weights."""
+    """Mean gradients (or squared gradients) by layer, each of the shape of its weights."""
     found = read_weights(path, layout)
     for name, array in weights.items():
         if name not in found:
@@ -105,7 +108,7 @@ def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[s
 
 
 def chosen_layers(weights: dict[str, Array], wanted: tuple[str, ...], classifier: bool = False) -> dict[str, Array]:
-    """The layers to prune: the named layers, or else all but the first and (unless `classifier`) the last."""
+    """The layers to prune: the named ones, or else all but the first and (unless `classifier`) the last."""
     for name in wanted:
         if name not in weights:
             raise SparseMapError(f"--layer: {unknown('layer', name, weights)}")

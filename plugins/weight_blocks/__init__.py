@@ -1,9 +1,9 @@
 """Weight block sparsity (D'Alberto et al.): a compiler for a mesh of AIE2-like cores, its time model, and a simulator.
 
-`layers`, `networks`: input of the compiler. `record`: storage of weights. `splits`: the sub-volume of a core. `memory`:
-contents and addresses of memory tiles. `durations`, `schedule`: time. `quirks`: differences in the paper's counting.
-`cost_model`, `segment`, `searched`: search of sub-volumes. `instructions`, `schedule_file`: output of `compile`.
-`machinery`, `operations`, `simulate`: execution.
+`layers`, `networks`: what is compiled. `record`: how weights are stored. `splits`: what a core works on at a time.
+`memory`: what memory tiles hold, and where. `durations`, `schedule`: time. `quirks`: what the paper counts differently.
+`cost_model`, `segment`: splits as genes. `instructions`, `schedule_file`: what `compile` writes.
+`machinery`, `operations`, `simulate`: its execution.
 """
 
 from __future__ import annotations

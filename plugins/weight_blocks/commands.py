@@ -33,24 +33,18 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
     metavar="auto|M",
     help="Tiles of rows in which chains of layers that go from DDR to DDR run as one; auto: as many as are fastest.",
 )
-@click.option("--search", "budget", type=click.IntRange(min=1), help="Search sub-volumes, so many designs per layer.")
-@click.option("--searcher", help="Name or TOML file, for --search.  [default: the usual one]")
-@SEED
 @click.option("--out", required=True, type=A_FOLDER, help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
-    network: str, hardware: str, sparsity: float | None, masks: Path | None, tile: str, budget: int | None,
-    out: Path, plugin_dirs: tuple[str, ...], **about_search: Any,
+    network: str, hardware: str, sparsity: float | None, masks: Path | None, tile: str, out: Path,
+    plugin_dirs: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
-    Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
-    masks.json with the kept blocks of all parts, for pruning with even parts, times.md with the times of all layers,
-    also with dense weights, and layers.csv with all durations. Zero blocks of the network's weights are pruned, unless
-    --masks or --sparsity choose the blocks; the first convolution then stays dense, and so does a fully connected layer
-    at the end of a network of convolutions.
-
-    Without --search every feasible sub-volume is tried for each layer; with it, an ordinary search chooses.
+    Writes schedule.json with sub-volumes, places and times of all layers and with all instructions, masks.json with the
+    kept blocks of all parts, for even pruning, times.md with all layers beside their times with dense weights, and
+    layers.csv with all durations. Blocks without a nonzero weight are pruned, unless --masks or --sparsity decide; the
+    first convolution then stays dense, and so does a fully connected layer at the end of a network of convolutions.
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
@@ -63,14 +57,11 @@ def compile_command(
     from .networks import layers_of, read_masks
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
-    from .searched import SplitSearch
 
     if masks is not None and sparsity is not None:
         raise click.UsageError("--sparsity and --masks exclude each other.")
     if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
         raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
-    if budget and tile != "1":
-        raise click.UsageError("--search and --tile exclude each other.")
     registry = loaded(plugin_dirs)
     piece, base, file = network_of(registry, network)
     spec = registry.resolve("hardware", hardware)
@@ -84,9 +75,8 @@ def compile_command(
         )
     except SpecError as error:
         raise error.within("", file) from None
-    choose = SplitSearch(registry, spec, budget, **about_search) if budget else None
     with steps_bar(len(layers), piece.name) as bar:
-        schedule = compile_layers(layers, machine, choose, lambda: bar.update(1))
+        schedule = compile_layers(layers, machine, progress=lambda: bar.update(1))
     counts: dict[str, int] = {}
     if tile == "auto":
         schedule, counts = best_tiles(layers, machine)
@@ -102,8 +92,6 @@ def compile_command(
     paths.append(out / "times.md")
     summary = _summary(title, schedule, dense, sparsity)
     click.echo(summary)
-    if choose:
-        click.echo(choose.text())
     if tile != "1":
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
@@ -126,7 +114,7 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
 
 
 def kept_share(layer: MeshLayer) -> float:
-    """Share of kept blocks of a convolution; even masks keep whole blocks in every block row."""
+    """Share of the kept blocks of a convolution; even masks keep whole blocks in every block row."""
     import numpy as np
 
     return float(np.mean(layer.kept(1))) / layer.blocks[1]

@@ -20,9 +20,9 @@ from sparsemap.problem.problem import Problem
 from .durations import Steps, layer_steps
 from .layers import MeshLayer
 from .machine import CoreMesh
-from .memory import Placement, tile_windows
+from .memory import tile_windows
 from .networks import layer_of, without_zeros
-from .schedule import pass_bytes, steps_of
+from .schedule import pass_bytes
 from .splits import MOST_TILES, PASSES, Cut, Splits
 
 REASONS = {
@@ -38,7 +38,8 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    The energy is an assumption: bytes that move and kept multiply-adds, times the technology."""
+    The energy is an assumption: moved bytes and kept multiply-adds, times the technology.
+    """
 
     type_name: ClassVar[str] = "aie2-time"
     needs: ClassVar[tuple[str, ...]] = ("subvolume",)
@@ -80,8 +81,9 @@ class Aie2Time(CostModel):
 def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array, Array]:
     """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and in total, (B,); a byte is a word.
 
-    Bytes of a channel are charged at the source and at the target level. Reads from a core's own memory are part of the
-    multiply-adds."""
+    Bytes of the channels count at the source level and at the target level; reads of a core from its own memory are
+    part of the multiply-adds.
+    """
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
     columns, rows = machine.columns, machine.rows
@@ -104,15 +106,14 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
 
 @attrs.frozen(eq=False, slots=False)
 class ConvProblem:
-    """Data of a problem shared by segment and cost model."""
+    """Shared by segment and cost model."""
 
     cut: Cut
-    placement: Placement | None = None
-    """Place in memory tiles beside other layers; absent: alone in memory, from DDR to DDR, with searched tiles."""
+    """The layer, alone in the memory tiles, from DDR to DDR."""
 
     @classmethod
     def of(cls, problem: Problem) -> ConvProblem:
-        """The cached data of a problem; `SpecError` for parts that do not go together."""
+        """The object of a problem, made once; `SpecError` for parts that do not fit together."""
         return problem.remember((ConvProblem,), lambda: cls._of(problem))
 
     @classmethod
@@ -128,7 +129,7 @@ class ConvProblem:
 
     @cached_property
     def most_rows(self) -> Array:
-        """(choices of chunks, choices of parts) most rows within all buffers of a core; 0: none."""
+        """(choices of chunks, choices of parts) most rows for all buffers of a core; 0: none."""
         chunks, parts = self.cut.chunk_choices, self.cut.part_choices
         found = np.zeros((len(chunks), len(parts)), np.int64)
         fits = self.cut.candidates(self.cut.layer.out_height)
@@ -137,16 +138,14 @@ class ConvProblem:
 
     @cached_property
     def rule(self) -> Splits:
-        """The paper's rule within the real buffers, with fewer rows where the rule charges too little."""
+        """The paper's rule, with fewer rows where the buffers are too small."""
         rule = self.cut.rule()
         most = self.most_rows[self.cut.chunk_choices.index(rule.co), self.cut.part_choices.index(rule.ci)]
         return Splits(rule.co, rule.ci, int(min(rule.rows, most))) if most else rule
 
     @cached_property
     def tilings(self) -> list[tuple[int, int]]:
-        """Tiles and passes that fit in memory tiles with the smallest chunks, fewest first."""
-        if self.placement:
-            return [(self.placement.tiles, self.placement.passes)]
+        """Tiles and passes with room in memory tiles for the smallest chunks, fewest first."""
         height = self.cut.layer.out_height
         tiles = {-(-height // -(-height // t)) for t in range(1, min(MOST_TILES, height) + 1)}
         every = sorted(((t, p) for t in tiles for p in PASSES), key=lambda both: (both[0] * both[1], both))
@@ -155,16 +154,14 @@ class ConvProblem:
 
     def steps(self, splits: Splits) -> Steps:
         """The durations of (B,) sub-volumes."""
-        if self.placement:
-            return steps_of(self.cut, splits, self.placement)
         loaded, written, _ = self._tiled(splits)
         return layer_steps(self.cut, splits, loaded, written)
 
     @property
     def least(self) -> Steps:
-        """Lower bound of the durations of all sub-volumes; LOADFM counts 0, for lack of a known bound."""
-        layer, machine, place = self.cut.layer, self.cut.machine, self.placement
-        loaded, written = (place.load, place.write) if place else self._tiled(Splits(1, 1, 1))[:2]
+        """Lower limits of durations; inputs may have to go to cores once only, at no known bound."""
+        layer, machine = self.cut.layer, self.cut.machine
+        loaded, written = self._tiled(Splits(1, 1, 1))[:2]
         weights, outputs = layer.weights * layer.density, layer.out_height * layer.out_width * layer.out_channels
         cores = machine.columns * machine.rows
         amounts = {"LOAD": loaded, "LOADW": weights / machine.columns, "LOADFM": 0.0, "LOADWM": weights / machine.rows}
@@ -176,12 +173,10 @@ class ConvProblem:
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: sub-volumes too large for a memory tile."""
         weights = pass_bytes(self.cut, splits)
-        if self.placement:
-            return weights > self.placement.room.size
         return weights + self._tiled(splits)[2] > self.cut.machine.memtile
 
     def _tiled(self, splits: Splits) -> Any:
-        """(3, B) bytes of activations: loaded by all tiles, written by all tiles, and held by the largest tile."""
+        """(3, B) bytes of activations: loaded and written by all tiles, and held by the largest tile."""
         layer, machine = self.cut.layer, self.cut.machine
         sizes = (layer.width, layer.channels), (layer.out_width, layer.out_channels)
         inside, outside = (machine.row_bytes(*size) for size in sizes)

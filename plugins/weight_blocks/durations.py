@@ -1,12 +1,12 @@
-"""The time of a layer, from the durations of seven kinds of steps and their pipeline.
+"""The time of a layer, from the durations of seven kinds of steps in a pipeline.
 
     layer = loads + cores + WRITE, with LOAD and LOADW in parallel for every tile and pass
     cores = sum over tiles, passes, chunks of weights of LOADWM + groups of iterations
     a group of i iterations = i * max(LOADFM, COMP, WRITEFM) + fill and drain, and one iteration LOADFM + COMP + WRITEFM
 
 LOAD, LOADW and WRITE go between DDR and memory tiles; LOADFM, LOADWM and WRITEFM between memory tiles and cores.
-Iterations with a window reaching into the padding are separate groups. If a chunk has only a part of the input
-channels, the parts follow each other and partial sums stay in the core.
+Iterations with a window in the padding are groups of their own. Parts of the input channels follow each other, with
+partial sums in the core.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .splits import WIDTH, Cut, Splits, by_pair
 
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
 PARAMETERS = 192
-"""Bytes of parameters loaded with the weights of an operation, in the paper's listings."""
+"""Bytes of parameters beside the weights of an operation, in the paper's listings."""
 POOL_PARAMETERS = 128
-"""Bytes of a pool's parameters, from DDR."""
+"""The same of a pool, from DDR."""
 PIXELS = 4
-"""Pixels multiplied with a block by a core in one cycle."""
+"""Pixels that a core multiplies with a block per cycle."""
 
 
 @attrs.frozen(eq=False)
@@ -37,11 +37,11 @@ class Steps:
     """Seconds of a layer; (B,) or numbers."""
 
     of: Mapping[str, Any]
-    """Seconds by kind of step; steps of cores are summed over all iterations."""
+    """By kind of step; steps of cores are sums over all iterations."""
     cores: Any
-    """Seconds of the pipeline of LOADFM, LOADWM, COMP and WRITEFM."""
+    """The pipeline of LOADFM, LOADWM, COMP and WRITEFM."""
     loads: Any
-    """Seconds of LOAD and LOADW together, parallel for every tile and pass."""
+    """LOAD and LOADW, in parallel for every tile and pass."""
 
     @property
     def total(self) -> Any:
@@ -51,7 +51,8 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; with rows left over, the last iteration starts early so as to cover `step` rows too."""
+    Each covers `step` rows; the last iteration starts early if rows are left over.
+    """
     layer = cut.layer
     count = -(-rows // step)
     top = np.clip(layer.top_rows - first, 0, rows)
@@ -63,7 +64,7 @@ def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, An
 
 
 def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
-    """Output rows of every tile but the last, and the number of non-empty tiles."""
+    """Output rows of every tile but the last, and the number of tiles with rows."""
     height = cut.layer.out_height
     rows = -(-height // splits.tiles)
     return rows, -(-height // rows)
@@ -97,10 +98,8 @@ def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
 
 
 def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
-    """Seconds of LOAD and LOADW together.
-
-    Resident weights come with the first tile. Passes come individually, again for every tile, the first pass parallel
-    to the tile's activations."""
+    """Seconds of LOAD and LOADW together: resident weights come with the first tile; passes come for every tile again,
+    the first pass beside the activations of the tile."""
     rows, count, passes, load, weights = np.broadcast_arrays(*tile_rows(cut, splits), splits.passes, load, weights)
     found = np.empty(rows.shape)
     for height in np.unique(rows):
@@ -115,7 +114,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
 
 
 def weight_bytes(cut: Cut, splits: Splits) -> Any:
-    """Bytes of weights from DDR to the fullest memory tile: once, or once per tile with several passes."""
+    """Bytes of weights from DDR to the fullest memory tile: once, or once per tile for several passes."""
     listed = cut.machine.listed
     if not cut.convolves:
         parameters = PARAMETERS if cut.layer.op == "add" else POOL_PARAMETERS
@@ -141,7 +140,7 @@ def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
 
 
 def listed_blocks(cut: Cut, splits: Splits) -> Any:
-    """Kept blocks of the single chunk counted by the paper's estimator."""
+    """Kept blocks of the single chunk in the paper's estimator."""
     outs, ins = cut.layer.block
     return cut.layer.density * (splits.co // outs) * (splits.ci // ins)
 
@@ -158,9 +157,8 @@ def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:
 
 
 def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> tuple[Any, Any, Any]:
-    """An iteration over `step` output rows: bytes loaded per column of cores, cycles of a core, and bytes written.
-
-    `kept`: kept blocks of the chunk (or of a part of it)."""
+    """Bytes loaded per column of cores, cycles of a core, and written bytes of an iteration over `step` output rows,
+    for a chunk or a part of a chunk with these kept blocks."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
@@ -177,8 +175,7 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
 
 
 def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
-    """End of a pipeline of `count` iterations with two buffers each for inputs and outputs, with optional fill and
-    drain."""
+    """The end of a pipeline with two buffers each for inputs and outputs, with its fill and drain."""
     alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
     return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
 
@@ -186,7 +183,7 @@ def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True)
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
 ) -> Any:
-    """(5, B) seconds of a tile: the cores' pipeline, and its LOADFM, LOADWM, COMP and WRITEFM."""
+    """(5, B) seconds of a tile: the cores' pipeline, then LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
     parts = 1 if machine.listed else cut.parts(splits.ci)
     sums: Any = 0.0

@@ -1,10 +1,10 @@
-"""The instructions of a schedule: all data movements and computations, with the full information for execution.
+"""The instructions of a schedule: all transfers and computations with their times.
 
 Per layer: WRITE of evicted tensors; for every tile of rows and pass of weights LOAD and LOADW (DDR to memory tiles, in
-parallel); per chunk of weights LOADWM, blocking, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core,
-back); then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration:
-iteration k starts at row first + k * step, at most at `last`, so the last iteration may repeat rows. Iterations use
-their buffers and locks in turn.
+parallel); per chunk of weights LOADWM, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core, back);
+then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration: iteration k
+starts at row first + k * step, but no later than `last`, so that left-over rows repeat some rows. Iterations take their
+buffers and locks in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .schedule import LayerPlan, Schedule
 from .splits import Cut
 
 INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
-"""Locks of the two input buffers and of the two output buffers, full or empty."""
+"""Locks of the two buffers of inputs and of outputs, full or empty."""
 GROUP = ("LOADFM", "COMP", "WRITEFM")
 Duration = attrs.field(default=0.0, validator=attrs.validators.ge(0))
 Count = attrs.field(default=1, validator=attrs.validators.ge(1))
@@ -29,34 +29,35 @@ Count = attrs.field(default=1, validator=attrs.validators.ge(1))
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """A movement or computation, `iterations` times. Fields foreign to the type keep their defaults."""
+    """A transfer or computation, `iterations` times. Fields of other types keep their defaults."""
 
     type: Literal["LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP"]
     layer: str
     group: int = 0
     """Number of the group; instructions of a group run together."""
     seconds: float = Duration
-    """Seconds of an iteration (of a part of it)."""
+    """Of an iteration, or of a part of an iteration."""
     start: float = Duration
     """Seconds since the start of the network."""
     end: float = Duration
     iterations: int = Count
     steps: int = Count
-    """Steps through the channels into which the iterations are divided, for operations without weights."""
+    """Steps through the channels among the iterations of a layer without weights."""
     parts: int = Count
-    """Successive parts of the input channels in every iteration, with their weights."""
+    """Parts of the input channels in every iteration, each with its weights."""
     bytes: tuple[int, ...] = ()
     """Bytes of an iteration, per memory tile, column of cores or row of cores; for LOADWM, per part."""
     tensor: tuple[str, ...] = ()
     operands: int = Count
-    """LOADFM: successive tensors of a sum; otherwise tensors are channels of a single operand."""
+    """Of LOADFM: tensors of a sum, behind each other; other tensors are channels of a whole."""
     address: tuple[int, ...] = ()
-    """Address of row `origin` in every memory tile, per tensor; for LOADWM, per part; for LOADW, a single address."""
+    """In every memory tile, per tensor, the address of its row `origin`. Of LOADWM, per part; of LOADW, a single
+    address."""
     origin: int = 0
     offset: int = 0
     """LOADW: offset of the bytes in the DDR records of a memory tile."""
     apart: int = 0
-    """LOADWM: bytes between the records of rows of cores sharing a memory tile."""
+    """Of LOADWM: bytes between the records of rows of cores with the same memory tile."""
     rows: tuple[int, ...] = ()
     """First row of the first iteration, rows, rows between iterations, first row of the last iteration; for LOAD and
     WRITE the first two. Rows and columns outside the image are padding."""
@@ -68,7 +69,7 @@ class Instruction:
     cores: int = 0
     """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
     core: tuple[int, ...] = ()
-    """Addresses of one or two buffers in a core; for COMP, of the inputs."""
+    """Addresses in a core, of a buffer or two; of COMP, of inputs."""
     lock: tuple[int, ...] = ()
     """Locks of these buffers."""
     weights: int = -1
@@ -81,19 +82,19 @@ class Instruction:
     stride: int = 0
     relu: bool = False
     reads: tuple[int, ...] = ()
-    """Rows, columns, channels of every operand read by an iteration of COMP."""
+    """Rows, columns, channels of every operand in an iteration of COMP."""
     makes: tuple[int, ...] = ()
-    """Rows, columns, channels made by an iteration of COMP."""
+    """Rows, columns, channels of the output of an iteration."""
 
 
 def instructions_of(schedule: Schedule) -> list[Instruction]:
-    """All instructions in order, with start and end times in a pipeline with two buffers."""
+    """All instructions in order, with start and end in a pipeline with two buffers."""
     groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
     return timed(groups)
 
 
 def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
-    """Instructions by group, numbered, with start and end."""
+    """Instructions of parallel groups, numbered, with start and end."""
     found: list[Instruction] = []
     now = 0.0
     for number, together in enumerate(groups):
@@ -109,7 +110,7 @@ def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
 
 
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
-    """Seconds of a group: in parallel, part by part, or as a pipeline with the end time `end`."""
+    """Seconds of a group: in parallel, part by part, or as a pipeline with an `end`."""
     by_type: dict[str, Instruction] = {one.type: one for one in together}
     if "COMP" not in by_type:
         return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
@@ -121,7 +122,7 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
 
 
 def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
-    """The instructions of a layer as a list per group; `shapes` of all tensors."""
+    """The instructions of a layer in parallel groups; `shapes` of all tensors."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer, machine = cut.layer, cut.machine
 
@@ -157,7 +158,7 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
 
 
 def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction:
-    """An instruction for `amount` bytes (COMP: cycles)."""
+    """An instruction with a number of bytes, or of cycles."""
     size = {} if kind == "COMP" else {"bytes": (round(float(amount)),)}
     seconds = float(amount) / cut.machine.rates[kind]
     found: Any = {"type": kind, "layer": cut.layer.name, "seconds": seconds, **size, **fields}
@@ -166,7 +167,7 @@ def _instruction(cut: Cut, kind: str, amount: Any, **fields: Any) -> Instruction
 
 @attrs.frozen
 class RowTile:
-    """Output rows [first, first + rows) of a layer; `origin` is the first input row in memory tiles."""
+    """Output rows [first, first + rows) of a layer; `origin` is the first row of its inputs in memory tiles."""
 
     planned: LayerPlan
     first: int
@@ -179,7 +180,7 @@ class RowTile:
         return min(self.planned.splits.rows, self.rows)
 
     def computed(self, part: int) -> Iterator[list[Instruction]]:
-        """Instructions of cores for a pass of the weights."""
+        """The work of cores with a pass of the weights."""
         cut, splits, start = self.planned.cut, self.planned.splits, self.planned.placement.weights.start
         if not cut.convolves:
             if part == 0:
@@ -202,10 +203,8 @@ class RowTile:
     def _chunk(
         self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int, apart: int = 0
     ) -> Iterator[list[Instruction]]:
-        """A chunk of weights and its iterations.
-
-        Iterations at the padding are separate groups, all others form a group. With parts of the input channels, each
-        iteration runs the parts in sequence."""
+        """A chunk of weights and its iterations: single ones at the padding, then all others together; parts of the
+        input channels follow each other."""
         weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
         if parts == 1:
             yield [weights]
@@ -217,7 +216,7 @@ class RowTile:
             yield [attrs.evolve(weights, iterations=count), *triple]
 
     def _bounds(self) -> list[tuple[int, int, bool]]:
-        """First iteration and iterations of every group, and whether the group is the body."""
+        """First iteration and number of iterations of every group, and whether the group is the body."""
         groups = row_groups(self.planned.cut, self.first, self.rows, self.step)
         head, body, tail = (int(count) for count in groups)
         found = [(at, 1, False) for at in range(head)] + ([(head, body, True)] if body else [])
@@ -246,7 +245,7 @@ class RowTile:
         stride, ci = layer.stride, self.planned.splits.ci if cut.convolves else channels
 
         def rows(size: int, scale: int, before: int) -> tuple[int, ...]:
-            """Rows of inputs (scaled by the stride, `before` padding rows above) or outputs."""
+            """Of inputs (with the stride and the rows above) or outputs."""
             begin, end = (min(self.first + k * step, last) for k in (at, at + count // steps - 1))
             return begin * scale - before, size, step * scale * (begin < end), end * scale - before
 

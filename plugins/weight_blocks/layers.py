@@ -1,4 +1,4 @@
-"""The layers of a network for the compiler: an operation, its shapes, and its input tensors."""
+"""The layers of a network for the compiler: operation, shapes, and inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts.base import Array
 
 Block = tuple[int, int]
 BLOCK: Block = (8, 8)
-"""Default output and input channels of a block of weights, kept or pruned together."""
+"""Output and input channels of a block of weights, the unit of pruning, unless the hardware has another size."""
 
 
 def round_up(value: int, step: int) -> int:
@@ -19,13 +19,13 @@ def round_up(value: int, step: int) -> int:
 
 
 def channel_divisors(channels: int, grain: int) -> list[int]:
-    """Divisors of a number of channels that are multiples of `grain`, descending; `channels` is such a multiple."""
+    """Divisors of a number of channels, multiples of `grain` like the number, descending."""
     return [d for d in range(channels, 0, -grain) if channels % d == 0]
 
 
 @attrs.frozen(eq=False, slots=False)
 class MeshLayer:
-    """An operation. Tensors are int8 in the order rows, columns, channels; the output has the name of the layer."""
+    """An operation. Tensors are int8 in the order rows, columns, channels; a layer has the name of its output."""
 
     name: str
     op: str
@@ -34,16 +34,16 @@ class MeshLayer:
     height: int
     width: int
     channels: int
-    """Channels of the input; for a concatenation, of all inputs together."""
+    """Of the input; of a concatenation, of all inputs."""
     out_height: int
     out_width: int
     out_channels: int
     kernel: tuple[int, int] = (1, 1)
     stride: int = 1
     padding: tuple[int, int] = (0, 0)
-    """Padding rows above and columns to the left; the padding below and to the right follows from the output's size."""
+    """Rows above and columns to the left; the output's size gives the padding below and to the right."""
     density: float = 1.0
-    """Share of kept blocks; without a mask, the share in every block row."""
+    """Share of the kept blocks; without a mask, of every block row."""
     mask: Array | None = None
     """(blocks of output channels, blocks of input channels) bool, True = kept."""
     repeats: int = 1
@@ -51,12 +51,12 @@ class MeshLayer:
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
     returned: bool = False
-    """Whether the tensor is an output of the network in addition to being read by layers."""
+    """Whether the network returns the output, although layers read it."""
     block: Block = BLOCK
 
     @property
     def grain(self) -> int:
-        """Channel multiple of tensors and chunks."""
+        """Unit of the channels of tensors and chunks."""
         return math.lcm(*self.block)
 
     @property
@@ -90,12 +90,12 @@ class MeshLayer:
 
     @property
     def top_rows(self) -> int:
-        """Output rows with a window reaching above the input."""
+        """Rows of the output with a window above the input."""
         return min(self.out_height, -(-self.padding[0] // self.stride))
 
     @property
     def bottom_rows(self) -> int:
-        """Output rows with a window reaching below the input."""
+        """Rows of the output with a window below the input."""
         inside = (self.height + self.padding[0] - self.kernel[0]) // self.stride + 1
         return max(0, self.out_height - max(0, inside))
 
@@ -105,15 +105,15 @@ class MeshLayer:
         return self.padded_out_channels // self.block[0], self.padded_channels // self.block[1]
 
     def kept(self, parts: int) -> Array | int:
-        """(block rows, parts) kept blocks in equal parts of the input channels; a single number without a mask, since
-        all parts are then even."""
+        """(block rows, parts) kept blocks in equal parts of the input channels; a number without a mask, as all rows
+        then are alike."""
         if self.mask is not None:
             return self.mask.reshape(len(self.mask), parts, -1).sum(axis=2)
         blocks = self.blocks[1] // parts
         return blocks - math.floor((1.0 - self.density) * blocks + 1e-9)
 
     def input_rows(self, start: int, stop: int) -> tuple[int, int]:
-        """Input rows read by output rows [start, stop), clipped at the borders."""
+        """The rows of the input, clipped at its borders, for output rows [start, stop)."""
         low = start * self.stride - self.padding[0]
         high = (stop - 1) * self.stride - self.padding[0] + self.kernel[0]
         return max(0, low), max(0, min(self.height, high))

@@ -1,4 +1,4 @@
-"""A mesh of cores with memory tiles, read from a hardware spec, and the memory types with the spec keys."""
+"""A mesh of cores with memory tiles from a hardware spec, and the types of memory with their keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .layers import BLOCK, Block, round_up
 POSITIVE, POSITIVE_OR_0 = attrs.validators.ge(1), attrs.validators.ge(0)
 BUFFERS = ("input", "output", "weight")
 MOST_BYTES = 1 << 32
-"""Most bytes of all memories of a machine together, the arrays of a simulation."""
+"""Limit of all memories of a machine together, for a simulation."""
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +30,7 @@ class MemTile(MemoryLevel):
     load: str = "4 GB/s"
     """Channel of activations from DDR."""
     load_weights: str = "4 GB/s"
-    """Channel of weights from DDR, parallel to the channel of activations."""
+    """Channel of weights from DDR, in parallel with the activations."""
     write: str = "8 GB/s"
     """Channel to DDR."""
     alignment: int = attrs.field(default=32, validator=attrs.validators.ge(1))
@@ -50,13 +50,13 @@ class Aie2Core(MemoryLevel):
     write: str = "4 GB/s"
     """Outputs to the memory tile, all cores of a column together."""
     input_buffer: str = "8 KiB"
-    """Size of each of the two input buffers, filled and read in turn."""
+    """Each of two: the mesh fills a buffer while a core reads the other."""
     output_buffer: str = "8 KiB"
     """Size of each of the two output buffers."""
     weight_buffer: str = "16 KiB"
     """Size of the single weight buffer."""
     index: Literal["u16", "bitmap"] = "u16"
-    """Index entry of weight records per block position: 16 bits or one."""
+    """Bits of the index of a record per block position: 16 or 1."""
     block: tuple[int, int] = attrs.field(default=BLOCK, validator=attrs.validators.deep_iterable(POSITIVE))
     """Output and input channels of a block of weights."""
     input_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
@@ -120,7 +120,7 @@ class CoreMesh:
     places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
     """Where the buffers of inputs, outputs and weights start in a core."""
     listed: bool = False
-    """Whether times and places are those of the paper's estimator, as its listings have them."""
+    """Whether times and places are the paper's estimator's, after its listings."""
 
     @property
     def rates(self) -> dict[str, float]:
@@ -142,7 +142,7 @@ class CoreMesh:
 
     @property
     def grain(self) -> int:
-        """Channel multiple of tensors and chunks."""
+        """Unit of the channels of tensors and chunks."""
         return math.lcm(*self.block)
 
     @property
@@ -156,7 +156,7 @@ class CoreMesh:
 
     @classmethod
     def of(cls, hardware: Hardware, registry: Any, file: str = "", listed: bool = False) -> CoreMesh:
-        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one."""
+        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError for other levels."""
         try:
             memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
         except SpecError as error:

@@ -1,8 +1,8 @@
-"""The memories of a mesh and the effect of instructions: byte arrays with the writing tensor of every byte.
+"""Memory tiles of a mesh as arrays of bytes with their tensors, and the effects of instructions.
 
-The effect of an instruction follows from its own fields. Reading a stale or unwritten byte is an error, and so is a
-write beyond a buffer or into a buffer in use. Computations decode the record in the core's memory at the time, multiply
-its kept blocks alone, and count cycles.
+Every action follows from the fields of an instruction. Reading a stale or unwritten byte is an error, as is a tensor
+beyond a memory tile, or a tile or record larger than a buffer of a core. Computations decode the record from the memory
+tile, multiply its kept blocks alone, and count their cycles.
 """
 
 from __future__ import annotations
@@ -20,30 +20,25 @@ from sparsemap.pieces.contracts.base import Array
 from .durations import PIXELS
 from .instructions import Instruction
 from .layers import round_up
-from .operations import KeptBlocks, MaskedWeights, compute, pooled, quantised
-from .record import unpack
+from .operations import MaskedWeights, RowWeights, pooled, quantised
 from .schedule import Schedule
 from .schedule_file import Compiled
 
 
 class BrokenSchedule(SparseMapError):
-    """A schedule that hardware could not execute."""
+    """A schedule beyond the abilities of the hardware."""
 
 
 @attrs.define
 class MovedVolumes:
-    """Amounts moved and computed."""
+    """Transfers and computations of an execution."""
 
-    volumes: dict[tuple[str, str], float] = attrs.field(factory=lambda: defaultdict(float))
-    """Bytes (COMP: cycles) by layer and kind of step, of the busiest memory tile, column or row of cores."""
     amounts: dict[int, float] = attrs.field(factory=lambda: defaultdict(float))
-    """Bytes (COMP: cycles) by index of the instruction."""
+    """Bytes (of COMP cycles) by the place of the instruction, for the fullest memory tile, column or row of cores."""
     blocks: int = 0
-    """Blocks times pixels multiplied."""
+    """Multiplied blocks times pixels."""
     peak: int = 0
-    """The largest used address in a memory tile, plus one."""
-    reach: int = 0
-    """Largest distance in columns between a core and its inputs."""
+    """The largest used address of a memory tile, plus one."""
 
 
 class Tensors(dict[str, Array]):
@@ -64,7 +59,7 @@ class Tensors(dict[str, Array]):
 
 @attrs.define(slots=False)
 class Machinery:
-    """The memories during the execution of a schedule."""
+    """DDR and the memory tiles during an execution."""
 
     compiled: Compiled
     weights: Mapping[str, MaskedWeights]
@@ -76,24 +71,23 @@ class Machinery:
         machine = self.machine = self.compiled.schedule.machine
         self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
         self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
-        """Tag of the writer of every byte; 0: none."""
-        self.cores = np.zeros((machine.columns, machine.rows, machine.core), np.int8)
+        """Tags of the tensors of the bytes; 0: nothing."""
         self.names = ["nothing", "weights", *self.shapes]
         self.tags = {name: number for number, name in enumerate(self.names)}
         self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
-        """By tensor, which rows DDR has."""
-        self.used: dict[int | str, tuple[int, int]] = {}
-        """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
-        self.decoded: tuple[bytes, KeptBlocks] | None = None
+        """By tensor, the rows in DDR."""
+        self.decoded: tuple[bytes, RowWeights] | None = None
         self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
     def broken(self, one: Instruction, text: str) -> BrokenSchedule:
-        """The error for an instruction."""
         return BrokenSchedule(f"instructions[{self.numbers[id(one)]}], {one.type} of {one.layer}: {text}")
 
     def count(self, one: Instruction, amount: float) -> None:
-        self.tally.volumes[one.layer, one.type] += amount
         self.tally.amounts[self.numbers[id(one)]] += amount
+
+    def check_room(self, one: Instruction, size: int, room: int) -> None:
+        if size > room:
+            raise self.broken(one, f"{size:,} bytes in a buffer of {room:,}")
 
     # ---------------------------------------------------------------------------------------------------- memory tiles
 
@@ -103,8 +97,8 @@ class Machinery:
         return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
     def views(self, one: Instruction, tensor: str, address: int, rows: Array) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) of a tensor whose first row is at an address, and what wrote them; for
-        rows that are counted from it, which have to lie inside."""
+        """(memory tiles, rows, columns, channels) of a tensor with its first row at an address, and the owners of the bytes;
+        `rows`, counted from the first row, must lie inside."""
         _, _, width, channels = self.shape(tensor)
         end = address + (int(rows.max(initial=-1)) + 1) * width * channels
         if address < 0 or rows.min(initial=0) < 0 or end > self.machine.memtile:
@@ -121,7 +115,7 @@ class Machinery:
             raise self.broken(one, f"reads {tensor} where {self.names[wrong.flat[0]]} was written")
 
     def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
-        """(rows, columns, channels) of a tensor in memory tiles; row `first` counts from its address."""
+        """(rows, columns, channels) of a tensor in the memory tiles; `first` counts from the row at the address."""
         views = self.views(one, tensor, one.address[0], np.arange(first, first + rows))
         width = self.shape(tensor)[1]
         data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
@@ -129,7 +123,7 @@ class Machinery:
         return data
 
     def rows_of(self, one: Instruction) -> Array:
-        """Rows of a LOAD or WRITE that DDR stores, as a view."""
+        """(rows,) bool of the rows of a LOAD or WRITE in DDR, as a view."""
         (first, count), tensor = one.rows, one.tensor[0]
         part = self.compiled.schedule.slices.get(tensor)
         base, at = (part.tensor, part.first) if part else (tensor, 0)
@@ -157,8 +151,7 @@ class Machinery:
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
         at, size, stored = one.address[0], one.bytes[0], self.weights[one.layer].stored
-        if at + size > self.machine.memtile:
-            raise self.broken(one, f"weights at 0x{at:05X} leave the memory tile")
+        self.check_room(one, at + size, self.machine.memtile)
         self.tally.peak = max(self.tally.peak, at + size)
         self.tiles[:, at : at + size] = stored[:, one.offset : one.offset + size]
         self.owner[:, at : at + size] = self.tags["weights"]
@@ -166,36 +159,15 @@ class Machinery:
 
     # ----------------------------------------------------------------------------------------------------------- cores
 
-    def fill(self, one: Instruction, key: int | str, start: int, size: int, room: int) -> None:
-        """Takes bytes of a core, which nothing else may use, for what a lock guards."""
-        if size > room or start < 0 or start + size > self.machine.core:
-            raise self.broken(one, f"{size:,} bytes at 0x{start:04X} in a buffer of {room:,}")
-        for other, (begin, end) in self.used.items():
-            if other == key and isinstance(key, int):
-                raise self.broken(one, f"fills a buffer (lock {key}) that is not empty")
-            if other != key and begin < start + size and start < end:
-                raise self.broken(one, f"overwrites a buffer in use ({other}) at 0x{start:04X}")
-        self.used[key] = start, start + size
-
-    def drain(self, one: Instruction, lock: int, start: int, size: int) -> None:
-        """Release all bytes of a core under a lock."""
-        found = self.used.pop(lock, None)
-        if found is None:
-            raise self.broken(one, f"reads a buffer (lock {lock}) that is not full")
-        if found != (start, start + size):
-            guarded = f"lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
-            raise self.broken(one, f"reads {size:,} bytes at 0x{start:04X}, {guarded}")
-
-    def load_records(self, one: Instruction, part: int = 0) -> None:
-        """Load a record to every row of cores, broadcast to its columns."""
-        machine, size = self.machine, one.bytes[part]
-        rows = np.arange(machine.rows)
+    def records(self, one: Instruction, part: int = 0) -> Array:
+        """(rows of cores, bytes) a record for every row of cores."""
+        machine, size, rows = self.machine, one.bytes[part], np.arange(self.machine.rows)
         at = one.address[part] + rows // machine.columns * one.apart
-        self.fill(one, "weights", one.core[0], size, machine.weights)
+        self.check_room(one, size, machine.weights)
         index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
         self.check_owner(one, self.owner[index], "weights")
-        self.cores[:, :, one.core[0] : one.core[0] + size] = self.tiles[index][None]
         self.count(one, size)
+        return self.tiles[index]
 
     def position(self, one: Instruction, k: int) -> tuple[int, int]:
         """First row, and step through the channels, of iteration k."""
@@ -203,7 +175,7 @@ class Machinery:
         return min(one.rows[0] + at * one.rows[2], one.rows[3]), step
 
     def gather(self, one: Instruction, row: int, low: int, sources: Sequence[int], empty: int) -> Array:
-        """(columns of cores, rows, columns, channels from `low` on) of the inputs; positions outside are padding."""
+        """(columns of cores, rows, columns, channels from `low` on) of the inputs, padding included."""
         first, width, apart = one.columns
         height, image, share, _ = self.shape(one.tensor[sources[0]])
         columns, high = np.arange(self.machine.columns)[:, None], low + one.channels[1]
@@ -211,8 +183,6 @@ class Machinery:
         there = (at >= 0) & (at < image)
         inside = np.clip(at, 0, image - 1)
         tile, local = inside // share, inside % share
-        if apart:
-            self.tally.reach = max(self.tally.reach, int(np.where(there, np.abs(tile - columns), 0).max()))
         found = np.full((self.machine.columns, one.rows[1], width, one.channels[1]), empty, np.int8)
         rows = np.arange(row, row + one.rows[1])
         kept = (rows >= 0) & (rows < height)
@@ -230,15 +200,14 @@ class Machinery:
             done += channels
         return found
 
-    def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> None:
-        """Load a tile of the inputs to every column of cores, or to every core a tile of its own channels."""
+    def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> Array:
+        """(columns, rows of cores, operands, rows, columns, channels) inputs, broadcast down a column or of own channels."""
         row, step = self.position(one, k)
         first, count, between, lanes = one.channels
         columns, start = self.machine.columns, first + (step + part) * count
         operands = [[n] for n in range(len(one.tensor))] if one.operands > 1 else [list(range(len(one.tensor)))]
         size = one.operands * one.rows[1] * one.columns[1] * count
-        turn = (k * one.parts + part) % len(one.core)
-        self.fill(one, one.lock[turn], one.core[turn], size, self.machine.inputs)
+        self.check_room(one, size, self.machine.inputs)
         shape = columns, self.machine.rows, len(operands), one.rows[1], one.columns[1], count
         held = np.zeros(shape, np.int8)
         limit = sum(self.shape(one.tensor[n])[3] for n in operands[0])
@@ -250,74 +219,34 @@ class Machinery:
                         data = self.gather(one, row, low, sources, empty)
                         own = (lane if lanes else slice(None)), (core if between else slice(None)), place
                         held[own] = data[lane] if lanes else data if between else data[:, None]
-        self.cores[:, :, one.core[turn] : one.core[turn] + size] = held.reshape(*held.shape[:2], -1)
         self.count(one, size * one.cores)
+        return held
 
-    def blocks(self, one: Instruction, bias: bool) -> KeptBlocks:
-        """The record in the cores, decoded again only after a change."""
-        start, end = self.used.get("weights", (0, 0))
-        if start != one.weights or start == end:
-            raise self.broken(one, f"reads weights at 0x{max(0, one.weights):04X}, where there are none")
-        held, kernel = self.cores[0, :, start:end], (one.kernel[0], one.kernel[1])
-        content = repr((kernel, one.makes[2], one.reads[2], bias)).encode() + held.tobytes()
+    def products(self, one: Instruction, inputs: Array, records: Array, bias: bool) -> Array:
+        """Sums of a convolution over a part of the input channels; equal records are decoded once."""
+        machine, (rows, columns, channels) = self.machine, one.makes
+        kernel = one.kernel[0], one.kernel[1]
+        content = repr((kernel, channels, one.reads[2], bias)).encode() + records.tobytes()
         if self.decoded is None or self.decoded[0] != content:
-            shape, machine = (one.makes[2], one.reads[2], kernel), self.machine
-            try:
-                rows = [unpack(record, *shape, machine.index, bias, machine.block) for record in held]
-            except ValueError as error:
-                raise self.broken(one, str(error)) from None
-            self.decoded = content, KeptBlocks.of(rows)
-        return self.decoded[1]
+            self.decoded = content, RowWeights.of(records, channels, one.reads[2], kernel, bias, machine)
+        weights, pixels = self.decoded[1], rows * columns
+        self.tally.blocks += machine.columns * pixels * int(weights.blocks.sum())
+        words = math.prod(machine.block) * math.prod(kernel) * int(weights.blocks.max())
+        self.count(one, -(-pixels // PIXELS) * PIXELS * words / machine.macs)
+        return weights.products(inputs[:, 0, 0], one.stride, (rows, columns))
 
-    def compute(self, one: Instruction, k: int, part: int) -> None:
-        """Compute the outputs of an iteration from the buffers."""
-        machine, operands = self.machine, 2 if one.op == "add" else 1
-        turn, way = (k * one.parts + part) % len(one.core), k % len(one.out)
-        start, size = one.core[turn], operands * math.prod(one.reads)
-        self.drain(one, one.lock[turn], start, size)
-        inputs = self.cores[:, :, start : start + size]
+    def outputs(self, one: Instruction, inputs: Array, sums: Array | None) -> Array:
+        """int8 outputs of an iteration: of the sums of a convolution, or of the inputs of a pool or sum."""
+        self.check_room(one, math.prod(one.makes), self.machine.outputs)
+        if sums is not None:
+            return quantised(sums, self.weights[one.layer].shift, one.relu)
+        self.count(one, math.ceil(math.prod(one.reads) / self.machine.macs))
         tile, kernel = (one.makes[0], one.makes[1], one.makes[2]), (one.kernel[0], one.kernel[1])
-        cycles: float = math.ceil(math.prod(one.reads) / machine.macs)
-        if one.op == "conv":
-            blocks, (outs, ins) = self.blocks(one, part == 0), machine.block
-            image = inputs[:, 0].reshape(machine.columns, *one.reads)
-            sums = compute(image, blocks, kernel, one.stride, tile, machine.block)
-            pixels = tile[0] * tile[1]
-            self.tally.blocks += machine.columns * pixels * len(blocks.values)
-            most = int(blocks.kept.sum(axis=(1, 2)).max())
-            cycles = -(-pixels // PIXELS) * math.prod(kernel) * most * PIXELS * outs * ins / machine.macs
-            made = self._accumulated(one, sums, part, way)
-        else:
-            split = inputs.reshape(*inputs.shape[:2], operands, *one.reads)
-            made = pooled(split, one.op, kernel, one.stride, tile, one.relu)
-        self.count(one, cycles)
-        if made is not None:
-            flat, to = made.reshape(machine.columns, machine.rows, -1), one.out[way]
-            self.fill(one, one.out_lock[way], to, flat.shape[2], machine.outputs)
-            self.cores[:, :, to : to + flat.shape[2]] = flat
+        return pooled(inputs, one.op, kernel, one.stride, tile, one.relu)
 
-    def _accumulated(self, one: Instruction, sums: Array, part: int, way: int) -> Array | None:
-        """int8 outputs after the last part; partial sums stay in both output buffers as int32."""
-        at, size = one.out[way], 4 * math.prod(one.makes)
-        if one.parts > 1:
-            self.fill(one, "partial sums", at, size, 2 * self.machine.outputs)
-            held = self.cores[:, :, at : at + size]
-            if part:
-                sums = sums + held.copy().view(np.int32).reshape(sums.shape)
-            words = np.ascontiguousarray(sums.astype(np.int32)).reshape(*held.shape[:2], -1)
-            held[...] = words.view(np.int8)
-        if part < one.parts - 1:
-            return None
-        self.used.pop("partial sums", None)
-        return quantised(sums, self.weights[one.layer].shift, one.relu)
-
-    def write_outputs(self, one: Instruction, k: int) -> None:
-        """Write the outputs of all cores to the memory tiles of their columns."""
-        turn, tensor = k % len(one.core), one.tensor[0]
-        tile = one.rows[1], one.columns[1], one.channels[1]
-        size, at = math.prod(tile), one.core[turn]
-        self.drain(one, one.lock[turn], at, size)
-        data = self.cores[:, :, at : at + size].reshape(self.machine.columns, self.machine.rows, *tile)
+    def write_outputs(self, one: Instruction, k: int, data: Array) -> None:
+        """The outputs of all cores to the memory tiles of their columns."""
+        tensor, tile = one.tensor[0], (one.rows[1], one.columns[1], one.channels[1])
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
         row -= one.origin
         held, owner = self.views(one, tensor, one.address[0], np.arange(row, row + tile[0]))
@@ -331,4 +260,4 @@ class Machinery:
                 place = to, slice(row, row + tile[0]), slice(local, local + width), slice(low, high)
                 held[place] = data[column, core, :, :width, : high - low]
                 owner[place] = self.tags[tensor]
-        self.count(one, size * one.cores)
+        self.count(one, math.prod(tile) * one.cores)

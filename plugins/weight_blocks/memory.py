@@ -1,8 +1,8 @@
-"""Contents of memory tiles over time, with addresses and DDR traffic.
+"""Tensors in the memory tiles over time, their addresses, and the transfers from and to DDR.
 
-All memory tiles are alike: a tensor has the same start and end address in every tile, and each tile holds a share of
-the image columns. Places lie in holes between live tensors; a hole too small counts as full. A layer that does not fit
-evicts all others and runs from DDR to DDR, in tiles of rows, with its weights in passes.
+All memory tiles are alike: a tensor has the same start and end address in all tiles, and each tile has a share of the
+columns of the image. Free places lie between live tensors; without a large enough hole, a layer evicts all others and
+runs from DDR to DDR, in tiles of rows, and its weights in passes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TilePlace:
 
 @attrs.frozen(kw_only=True)
 class Placement:
-    """Contents of memory tiles during a layer, and the layer's DDR traffic."""
+    """Contents of memory tiles during a layer, and its transfers from and to DDR."""
 
     tiles: int = 1
     passes: int
@@ -48,22 +48,22 @@ class Placement:
     weights: TilePlace
     """Weights of the largest pass."""
     room: TilePlace
-    """The hole available to weights."""
+    """The hole for weights."""
     live: tuple[TilePlace, ...] = ()
-    """Other tensors that stay."""
+    """Other resident tensors."""
     load: int
-    """Bytes of activations per memory tile loaded from DDR for this layer."""
+    """Bytes of activations from DDR per memory tile."""
     write: int = 0
     loaded: tuple[str, ...]
-    """Tensors loaded from DDR."""
+    """Tensors from DDR."""
     evicted: tuple[TilePlace, ...] = ()
-    """Tensors moved to DDR first."""
+    """Tensors to DDR before the layer."""
     stored: bool = False
     """Whether the output goes to DDR."""
 
 
 def tile_windows(layer: MeshLayer, rows: int) -> list[tuple[int, int]]:
-    """Input rows [low, high) loaded for every tile of `rows` output rows; together the tiles load all rows."""
+    """The rows [low, high) of the input of every tile of so many output rows; together all rows."""
     starts = range(0, layer.out_height, rows)
     lows = [layer.input_rows(first, first + 1)[0] for first in starts]
     highs = [layer.input_rows(first, min(first + rows, layer.out_height))[1] for first in starts]
@@ -72,7 +72,7 @@ def tile_windows(layer: MeshLayer, rows: int) -> list[tuple[int, int]]:
 
 
 def expanded(names: Iterable[str], concats: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Names with concatenations replaced by the joined tensors, which are written in place."""
+    """Names with every concatenation replaced by its parts, which have places of their own."""
     parts = (expanded(concats[name], concats) if name in concats else (name,) for name in names)
     return tuple(chain.from_iterable(parts))
 
@@ -90,10 +90,10 @@ def holes(held: Iterable[TilePlace], capacity: int) -> list[TilePlace]:
 def fit(
     sizes: Sequence[tuple[str, int]], held: Sequence[TilePlace], staying: Sequence[TilePlace], capacity: int, alignment: int
 ) -> list[TilePlace] | None:  # fmt: skip
-    """A place for each (tensor, size) beside the tensors `held`, or None if they do not fit in this order.
+    """A place for each tensor and size beside the `held` ones, or None.
 
-    Each goes to the end of a hole, so as to leave the largest hole after all but the `staying` and new tensors are
-    gone."""
+    Each goes to the end of a hole, for the largest remaining hole beside the `staying` tensors.
+    """
     if not sizes:
         return []
     (name, size), *others = sizes
@@ -118,18 +118,18 @@ class Allocator:
     layers: Sequence[MeshLayer]
     machine: CoreMesh
     weights: Callable[[str, int], int]
-    """Bytes per memory tile of the largest pass, from a layer's name and the number of passes."""
+    """Bytes per memory tile of the largest of so many passes of a layer's weights, by name."""
     wanted: frozenset[str] = frozenset()
-    """Outputs required in DDR."""
+    """Outputs for DDR."""
     held: dict[str, TilePlace] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.weights = cache(self.weights)
         self.concats = {layer.name: layer.inputs for layer in self.layers if layer.op == "concat"}
         self.shapes: dict[str, tuple[int, int, int]] = {}
-        """Rows, columns and channels of every tensor that is not a concatenation."""
+        """Rows, columns and channels of every tensor but concatenations."""
         self.last: dict[str, int] = {}
-        """Index of the last layer that reads a tensor."""
+        """The last reader of a tensor."""
         for index, layer in enumerate(self.layers):
             for name in layer.inputs:
                 self.shapes.setdefault(name, (layer.height, layer.width, layer.channels))
@@ -145,7 +145,7 @@ class Allocator:
         return (height if rows is None else rows) * self.machine.row_bytes(width, channels)
 
     def place(self, index: int) -> Placement:
-        """Make room for a layer; to be called in order, once per layer that is no concatenation."""
+        """Makes room for a layer, and returns its placement; for every layer but concatenations, in order."""
         layer = self.layers[index]
         inputs = expanded(layer.inputs, self.concats)
         self.held = {name: place for name, place in self.held.items() if self.last.get(name, -1) >= index}
@@ -163,7 +163,7 @@ class Allocator:
     def _fit(
         self, sizes: Sequence[tuple[str, int]], layer: MeshLayer, passes: int, staying: Sequence[TilePlace] = ()
     ) -> tuple[list[TilePlace], TilePlace, TilePlace] | None:
-        """Places beside the held tensors, the place of a pass of weights, and the hole around the weights."""
+        """Places beside the held tensors, the place of a pass of weights, and the hole around it."""
         sizes = [*sizes, ("weights", self.weights(layer.name, passes))]
         held, memtile = list(self.held.values()), self.machine.memtile
         places = fit(sizes, held, staying, memtile, self.machine.alignment)
@@ -174,7 +174,7 @@ class Allocator:
         return new, weights, next(around, TilePlace("", weights.start, weights.start))
 
     def _beside_others(self, layer: MeshLayer, index: int, inputs: tuple[str, ...]) -> Placement | None:
-        """Everything at once, beside the live tensors; in several passes if the weights do not fit otherwise."""
+        """Everything at once, beside live tensors; in passes if the weights do not fit otherwise."""
         missing = tuple(dict.fromkeys(name for name in inputs if name not in self.held))
         free = [name for name in inputs if layer.op == "add" and self.last[name] <= index]
         # the operand that a sum overwrites: one that nobody reads later, at the lowest address for fewer holes
@@ -197,7 +197,7 @@ class Allocator:
         return Placement(passes=passes, load=load, loaded=missing, **where)
 
     def _spilled(self, layer: MeshLayer, inputs: tuple[str, ...]) -> Placement:
-        """From DDR to DDR after evicting all others, with the tiles and passes of least traffic."""
+        """From DDR to DDR, with the tiles and passes of least transfers, after all others have left."""
         evicted = tuple(place for name, place in self.held.items() if name not in self.stored)
         self.held = {}
         self.stored |= {*(place.tensor for place in evicted), layer.name}

@@ -1,4 +1,4 @@
-"""Conversion of the nodes of a network to the compiler's layers."""
+"""Layers for the compiler from the nodes of a network."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ def layers_of(
     rectified: Collection[str] | None = None,
     returned: Collection[str] = (),
 ) -> list[MeshLayer]:
-    """The layers of a network in order; `SpecError` with all unsupported layers.
+    """The layers of a network in order, without blocks of zeros, or pruned to a `sparsity` or by `masks`; `SpecError`
+    with all unsupported layers.
 
-    Zero blocks of the network's weights are left out, or a share `sparsity` of blocks is pruned, or blocks are kept by
-    `masks`. With pruned blocks, the first convolution stays dense, and a fully connected layer at the end of a network
-    of convolutions. Rows of words are images with at least `columns` columns, shared by the columns of cores.
-    `rectified` names the layers with a ReLU, `returned` the layers with outputs of the network."""
+    After pruning, the first convolution and a fully connected layer at the end of a network of convolutions stay dense.
+    Rows of words are images with at least `columns` columns, shared by the columns of cores. `rectified` names the
+    layers with a ReLU, `returned` the outputs of the network.
+    """
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
     for node in nodes:
@@ -69,8 +70,8 @@ def layers_of(
 
 
 def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
-    """Default places of ReLUs: behind convolutions not read by a sum, behind sums of images, and behind fully connected
-    layers read only by fully connected layers."""
+    """Default of ReLUs: behind convolutions without a sum as reader, sums of images, and fully connected layers read by
+    fully connected layers alone."""
     readers = [other for other in layers if layer.name in other.inputs]
     if types[layer.name] == "linear":
         return bool(readers) and all(types[other.name] == "linear" for other in readers)
@@ -94,8 +95,7 @@ def _check_concats(layers: Sequence[MeshLayer]) -> None:
 def pruned(
     layers: Sequence[MeshLayer], sparsity: float | None, masks: Mapping[str, Array], dense: Collection[str]
 ) -> list[MeshLayer]:
-    """The layers with a share `sparsity` pruned in every block row, or with masks by name; layers in `dense` stay
-    dense."""
+    """The layers with a share of blocks pruned in every block row, without the `dense` ones, or with masks by name."""
     names = [layer.name for layer in layers if layer.op == "conv"]
     for name in masks:
         if name not in names:
@@ -158,8 +158,8 @@ def layer_of(node: Node, columns: int = 1) -> MeshLayer:
 
 
 def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
-    """The layer without zero blocks: the exact zero blocks if the density has a single tensor, else the expected number
-    in every row."""
+    """The layer without blocks of zeros: exact for a density with a single tensor, else the expected number in every
+    row."""
     assert node.loops
     weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
     model: Any = weights.density
@@ -179,8 +179,7 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
 
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
-    """Rows, columns and channels of a tensor; rows of words (m, n) get the fewest columns that divide m and occupy the
-    mesh."""
+    """Rows, columns and channels of a tensor; rows of words (m, n) get the fewest columns for the mesh that divide m."""
     if len(shape) == 3:
         return shape[1], shape[2], shape[0]
     rows = shape[0] if len(shape) == 2 else 1
@@ -191,7 +190,7 @@ def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:
 def _before(
     padding: Any, size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: int
 ) -> tuple[int, int]:
-    """Padding rows above and columns to the left; the padding behind follows from the shapes."""
+    """Rows above and columns to the left; shapes give the rest."""
     if padding == "valid":
         return 0, 0
     if padding == "same":
@@ -203,8 +202,9 @@ def _before(
 def read_masks(path: Path) -> dict[str, Array]:
     """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside `.npy` files).
 
-    A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has under
-    `layers` the table of every layer; the key `mask` has the name of the `.npy` file or the lists of rows."""
+    A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has a table per
+    layer under `layers`; the key `mask` is the name of a `.npy` file or a list of rows.
+    """
     if path.is_dir():
         inside = path / "masks.json"
         if inside.exists():

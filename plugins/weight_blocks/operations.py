@@ -1,6 +1,6 @@
-"""Arithmetic of layers: kept blocks of weights in cores, pools and sums, and dense references; int8, sums in int32.
+"""Arithmetic of layers: decoded weights of cores, pools and sums, and dense references; int8, with sums in int32.
 
-A convolution adds a bias, shifts right with rounding and saturates, after an optional ReLU; so does a sum. An average
+Convolutions add a bias, shift right with rounding and saturate, after a ReLU if the layer has one, as do sums; an average
 divides by the size of its window and rounds. Products are sums of float64, exact below 2^53.
 """
 
@@ -17,14 +17,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
 
-from .layers import Block, MeshLayer
-from .record import pack
+from .layers import MeshLayer
+from .machine import CoreMesh
+from .record import pack, unpack
 from .splits import Cut, Splits
 
 
 @attrs.frozen(eq=False)
 class MaskedWeights:
-    """Weights of a layer, as a dense tensor and as the DDR records of every memory tile."""
+    """Weights of a layer, as a dense tensor and as the records in DDR for every memory tile."""
 
     dense: Array
     """(co, kh, kw, ci) int8, channels in whole blocks, zero in pruned blocks."""
@@ -47,10 +48,8 @@ def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
 def masked(
     cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
 ) -> MaskedWeights:
-    """Weights of a layer, random or `given`.
-
-    `given` has `weights` (co, kh, kw, ci), and optionally `bias` (co,) and `shift`; SparseMapError for a nonzero in a
-    pruned block."""
+    """Weights of a layer, given or random. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and `shift`;
+    SparseMapError for a nonzero weight in a pruned block."""
     layer, (outs, ins) = cut.layer, cut.layer.block
     kept = mask_of(cut, splits, rng)
     shape = layer.out_channels, *layer.kernel, layer.channels
@@ -75,7 +74,7 @@ def masked(
 
 
 def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) -> Array:
-    """The records, padded to equal size; memory tile t has the records of the rows of cores t, t + columns, ..."""
+    """The records, padded to one size; memory tile t has the records of the rows of cores t, t + columns, ..."""
     machine, profile, (high, wide) = cut.machine, cut.profile(splits.co, splits.ci), cut.layer.block
     missing = max(0, machine.rows * cut.row_channels - len(dense))
     dense = np.pad(dense, ((0, missing), (0, 0), (0, 0), (0, 0)))
@@ -98,53 +97,54 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
     return np.concatenate(found, axis=1)
 
 
-# ------------------------------------------------------------------------------------------------------------- in cores
-
-
 @attrs.frozen(eq=False)
-class KeptBlocks:
-    """The kept blocks in all rows of cores."""
+class RowWeights:
+    """The decoded records of all rows of cores."""
 
-    kept: Array
-    """(rows of cores, block rows, block columns) bool."""
-    values: Array
-    """(K, kh * kw * inputs, outputs) float64, row by row."""
-    bias: Array | None
-    """(rows of cores, output channels) bias."""
+    dense: Array
+    """(rows of cores, co, kh, kw, ci) float64."""
+    bias: Array
+    """(rows of cores, co); zero in records without a bias."""
+    blocks: Array
+    """(rows of cores,) kept blocks."""
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Array, Array | None, Array]]) -> KeptBlocks:
-        """The unpacked records of all rows of cores, arranged for a single product."""
-        kept, biases, blocks = zip(*rows, strict=True)
-        values = np.concatenate(blocks).swapaxes(3, 4).astype(np.float64)
-        bias = None if biases[0] is None else np.stack(biases)
-        return cls(np.stack(kept), values.reshape(-1, math.prod(values.shape[1:4]), values.shape[4]), bias)
+    def of(cls, records: Array, co: int, ci: int, kernel: tuple[int, int], bias: bool, machine: CoreMesh) -> RowWeights:
+        outs, ins = machine.block
+        dense = np.zeros((len(records), co // outs, ci // ins, *kernel, outs, ins))
+        biases, counts = np.zeros((len(records), co), np.int64), []
+        for row, record in enumerate(records):
+            kept, own, blocks = unpack(record, co, ci, kernel, machine.index, bias, machine.block)
+            dense[row][kept] = blocks
+            biases[row] = 0 if own is None else own
+            counts.append(len(blocks))
+        whole = dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(len(records), co, *kernel, ci)
+        return cls(whole, biases, np.array(counts))
+
+    def products(self, inputs: Array, stride: int, out: tuple[int, int]) -> Array:
+        """(columns of cores, rows of cores, rows, columns, co) int64 of inputs (columns of cores, rows, columns, ci)."""
+        every = (convolved(inputs, own, stride, out) + bias for own, bias in zip(self.dense, self.bias, strict=True))
+        return np.stack(list(every), axis=1)
 
 
-def compute(
-    inputs: Array, blocks: KeptBlocks, kernel: tuple[int, int], stride: int, tile: tuple[int, int, int], block: Block
-) -> Array:
-    """(columns of cores, rows of cores, rows, columns, channels) int64 sums of the kept blocks."""
-    height, width, channels = tile
-    outs, ins = block
-    windows = sliding_window_view(inputs, kernel, axis=(1, 2))[:, ::stride, ::stride]
-    windows = windows[:, :height, :width]  # (n, h, w, ci, kh, kw)
-    pixels = windows.shape[0] * height * width
-    by_block = windows.reshape(*windows.shape[:3], -1, ins, *kernel).transpose(3, 0, 1, 2, 5, 6, 4)
-    patches = by_block.reshape(len(by_block), pixels, -1).astype(np.float64)
-    kept = blocks.kept.reshape(-1, blocks.kept.shape[2])
-    sums = np.zeros((len(kept), pixels, outs))
-    if kept.any():
-        in_rows, columns = np.nonzero(kept)
-        filled, starts = np.unique(in_rows, return_index=True)
-        sums[filled] = np.add.reduceat(patches[columns] @ blocks.values, starts, axis=0)
-    by_row = sums.astype(np.int64).reshape(len(blocks.kept), channels // outs, len(inputs), height, width, outs)
-    by_core = by_row.transpose(2, 0, 3, 4, 1, 5).reshape(len(inputs), len(blocks.kept), *tile)
-    return by_core + (0 if blocks.bias is None else blocks.bias[:, None, None])
+def convolved(image: Array, weights: Array, stride: int, out: tuple[int, int]) -> Array:
+    """(..., *out, co) int64 of padded inputs (..., rows, columns, ci) and weights (co, kh, kw, ci) float64."""
+    taps = (
+        tap.astype(np.float64) @ weights[:, i, j].T for (i, j), tap in taps_of(image, weights.shape[1:3], stride, out)
+    )
+    return np.asarray(sum(taps)).astype(np.int64)
+
+
+def taps_of(
+    image: Array, kernel: Sequence[int], stride: int, out: tuple[int, int]
+) -> list[tuple[tuple[int, ...], Array]]:
+    """By position in the kernel, the inputs (..., *out, ci) of all outputs."""
+    high, wide = ((size - 1) * stride + 1 for size in out)
+    return [((i, j), image[..., i : i + high : stride, j : j + wide : stride, :]) for i, j in np.ndindex(*kernel)]
 
 
 def quantised(sums: Array, shift: int, relu: bool) -> Array:
-    """int8 after a rounding shift and an optional ReLU."""
+    """int8 after a rounding shift, and perhaps a ReLU."""
     return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 
@@ -165,9 +165,6 @@ def _mean(sums: Array, count: int) -> Array:
     return np.clip((2 * sums + count) // (2 * count), -128, 127).astype(np.int8)
 
 
-# ------------------------------------------------------------------------------------------------------------ reference
-
-
 def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
     """The output (rows, columns, channels) of the dense operation, channels in whole blocks."""
     if layer.op == "add":
@@ -178,12 +175,10 @@ def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights 
     behind = [max(0, e - p - i) for e, p, i in zip(ends, layer.padding, (layer.height, layer.width), strict=True)]
     sides = [*zip(layer.padding, behind, strict=True), (0, 0)]
     padded = np.pad(np.concatenate(inputs, axis=2), sides, constant_values=-128 if layer.op == "maxpool" else 0)
-    high, wide = ((o - 1) * stride + 1 for o in out)
-    taps = {(i, j): padded[i : i + high : stride, j : j + wide : stride] for i, j in np.ndindex(*layer.kernel)}
+    if weights is not None:
+        products: Any = convolved(padded, weights.dense.astype(np.float64), stride, out)
+        return quantised(products + weights.bias, weights.shift, layer.relu)
+    taps = [tap for _, tap in taps_of(padded, layer.kernel, stride, out)]
     if layer.op == "maxpool":
-        return np.maximum.reduce(list(taps.values()))
-    if weights is None:
-        return _mean(np.asarray(np.sum(list(taps.values()), axis=0, dtype=np.int64)), layer.taps)
-    dense = weights.dense.astype(np.float64)
-    products: Any = sum(tap.astype(np.float64) @ dense[:, i, j].T for (i, j), tap in taps.items())
-    return quantised(products.astype(np.int64) + weights.bias, weights.shift, layer.relu)
+        return np.maximum.reduce(taps)
+    return _mean(np.asarray(np.sum(taps, axis=0, dtype=np.int64)), layer.taps)

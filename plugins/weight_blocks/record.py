@@ -1,10 +1,10 @@
-"""Storage of weights: a contiguous record per chunk, with dense blocks and an index of the kept blocks.
+"""Storage of weights: a contiguous record per chunk, with an index and the kept blocks.
 
-A chunk has `co` output and `ci` input channels, both whole blocks. Its record is the int32 bias of the output channels
-(unless another part of the input channels has it), an index with an entry per block position, and the kept blocks in
-the order of the index, row by row. Within a block, the kernel's rows come first, then its columns, then the output
-channels, each with its input channels. The index has 16 bits per position, the column of a kept block or 0xFFFF, or one
-bit per position, the highest bit of a byte first.
+A chunk of `co` output and `ci` input channels, both whole blocks, is in this order: the int32 bias of the output
+channels (unless another part of the input channels carries the bias), an index with an entry per block position, and
+the kept blocks in the order of the index, row by row. Within a block the kernel's rows come first, then the kernel's
+columns, then the output channels, each with all input channels. The index has 16 bits per position, the column of a
+kept block or 0xFFFF, or a bit per position, the highest bit of a byte first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EMPTY = 0xFFFF
 def record_bytes(
     co: Any, ci: Any, kept: Any, taps: int, index: str = "u16", bias: Any = True, block: Block = BLOCK
 ) -> Any:
-    """Bytes of a record with `kept` blocks and `taps` kernel positions. Numbers or arrays of the same shape."""
+    """Bytes of a record with `kept` blocks and `taps` positions of the kernel. Numbers or arrays of one shape."""
     positions = (co // block[0]) * (ci // block[1])
     entries = 2 * positions if index == "u16" else -(-positions // 8)
     return kept * (block[0] * block[1] * taps) + 4 * co * bias + entries
@@ -33,9 +33,7 @@ def record_bytes(
 
 def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16", block: Block = BLOCK) -> bytes:
     """The record of a chunk: int8 weights (co, kh, kw, ci), kept blocks (block rows, block columns) bool, int32 bias
-    (co,).
-
-    No bias if another part of the input channels has it."""
+    (co,) or None."""
     co, kh, kw, ci = weights.shape
     outs, ins = block
     rows, columns = np.nonzero(kept)
@@ -51,9 +49,8 @@ def pack(weights: Array, kept: Array, bias: Array | None, index: str = "u16", bl
 def unpack(
     record: Any, co: int, ci: int, taps: tuple[int, int], index: str = "u16", bias: bool = True, block: Block = BLOCK
 ) -> tuple[Array, Array | None, Array]:
-    """Kept positions of a record, its bias, and the kept blocks (K, kh, kw, rows, columns) in the order of the index.
-
-    Trailing bytes are padding; ValueError for bytes that are no record."""
+    """(block rows, block columns) bool of kept blocks, the bias, and the kept blocks (K, kh, kw, rows, columns) in the
+    order of the index. Trailing bytes are padding; ValueError for a broken record."""
     data = np.frombuffer(bytes(record), np.uint8)
     shape = co // block[0], ci // block[1]
     at = 4 * co if bias else 0
@@ -78,15 +75,15 @@ def unpack(
 
 @attrs.frozen(eq=False)
 class ChunkProfile:
-    """Kept blocks in the chunks of a layer, for a split of its channels common to all rows of cores.
+    """Kept blocks of the chunks of a layer, for one split of its channels, all rows of cores alike.
 
-    Rows of cores run in lockstep with records of equal size. The difference between a row and the fullest row is
-    padding."""
+    Rows of cores run in lockstep with records of one size: rows with fewer blocks than the fullest row have padding.
+    """
 
     co: Array
     """(Q,) output channels of a core's chunks; the last chunk may have fewer."""
     counts: Array
-    """(M, Q, N) kept blocks in the chunks of every row of cores; N parts of the input channels."""
+    """(M, Q, N) kept blocks of the chunks of every row of cores; N parts of the input channels."""
     kept: Array
     """(Q, N) largest number of kept blocks over the rows of cores."""
     bytes: Array
@@ -94,7 +91,7 @@ class ChunkProfile:
 
     @property
     def padding(self) -> int:
-        """Blocks stored and computed by rows of cores only because another row has more."""
+        """Blocks stored and computed only because another row has more."""
         return int(len(self.counts) * self.kept.sum() - self.counts.sum())
 
     def passes(self, count: int) -> list[range]:

@@ -1,9 +1,9 @@
-"""A network on a machine: the splits, the memory and the time of every layer, in execution order.
+"""A network on a machine: splits, memory and time of every layer, in order.
 
-A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling). Backwards
+A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling): backwards
 from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, clipped at the borders.
-Tiles overlap, and the common part is computed by both, but tensors between the layers need not leave the memory tiles.
-Weights are loaded again for every tile.
+Tiles overlap, and both compute the shared rows; but tensors between the layers may stay in the memory tiles. Weights
+are loaded for every tile again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
 MOST_CHAINED = 16
-"""Most tiles tried for a chain."""
+"""The most tiles of a chain in `best_tiles`."""
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +56,7 @@ class LayerPlan:
 
 @attrs.frozen
 class TensorSlice:
-    """A tensor of a tile: rows [first, first + rows) of another tensor."""
+    """A tensor of a tile: rows [first, first + rows) of a whole tensor."""
 
     tensor: str
     first: int
@@ -75,7 +75,7 @@ class Schedule:
     shapes: Mapping[str, tuple[int, int, int]]
     """Rows, columns and channels of every tensor."""
     outputs: Mapping[str, tuple[str, ...]]
-    """Outputs of the network, each as its joined tensors, all in DDR."""
+    """Outputs of the network by name, each as its parts: all go to DDR."""
     slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
 
@@ -90,7 +90,7 @@ class Schedule:
 
 
 Choose = Callable[[Cut, Placement], Splits]
-"""Chooser of a sub-volume for a layer with its place in memory."""
+"""The sub-volume of a placed layer."""
 
 
 def compile_layers(
@@ -103,7 +103,8 @@ def compile_layers(
     """The schedule of a network on a machine.
 
     `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
-    equal names up to an "@", divide the input channels equally, since they have the same weights."""
+    the same name up to an "@", divide the input channels alike, as they have the same weights.
+    """
     slices = slices or {}
     if machine.listed:
         layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
@@ -133,7 +134,7 @@ def compile_layers(
 
 
 def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
-    """Tensors read by no layer, and further outputs of the network, each as its joined tensors."""
+    """Tensors without a reader, and other outputs of the network, each as its parts."""
 
     def whole(name: str) -> str:
         return slices[name].tensor if name in slices else name
@@ -146,7 +147,7 @@ def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
-    """Runs of a convolution that writes into an (outermost) concatenation, in the paper's listings."""
+    """Runs of a convolution into a concatenation, the outermost one, in the paper's listings."""
     joined, found = layer.out_channels, layer.name
     for other in layers:
         if other.op == "concat" and found in other.inputs:
@@ -155,13 +156,12 @@ def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> i
 
 
 def steps_of(cut: Cut, splits: Splits, placement: Placement) -> Steps:
-    """The durations of a layer at its place in memory."""
+    """The durations of a placed layer."""
     return layer_steps(cut, splits, placement.load, placement.write)
 
 
 def least_weights(cut: Cut, passes: int) -> int:
-    """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or of the smallest sound
-    sub-volume."""
+    """Bytes of weights per memory tile of the largest pass: of the rule's sub-volume, or the least sound number."""
     if not cut.convolves:
         return 0
     if cut.machine.listed:
@@ -187,7 +187,7 @@ def pass_bytes(cut: Cut, splits: Splits) -> Any:
 
 
 def signature(cut: Cut, placement: Placement) -> Any:
-    """A key, equal for layers with the same sub-volumes and times; room is capped at twice the weights."""
+    """Equal for layers with the same sub-volumes and times; room beyond twice the weights does not count."""
     room = placement.room.size
     if cut.convolves:
         room = min(room, 2 * least_weights(cut, 1))
@@ -197,9 +197,10 @@ def signature(cut: Cut, placement: Placement) -> Any:
 
 
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
-    """The sub-volume that takes the least time of all that fit, or the rule's in the paper's estimator.
+    """The fastest sub-volume, or the rule's in the paper's estimator.
 
-    `part`: fixed input channels of a chunk, or 0."""
+    `part`: the input channels of a chunk, if fixed.
+    """
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
@@ -221,7 +222,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
 
 
 def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLayer]]:
-    """Chains of two or more layers from DDR to DDR, each read only by the next."""
+    """Runs of two layers or more from DDR to DDR, each read by the next layer only."""
     spilled = {one.cut.layer.name for one in schedule.layers if one.placement.spilled}
     readers: dict[str, list[str]] = {}
     for layer in layers:
@@ -240,10 +241,11 @@ def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLay
 
 
 def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict[str, TensorSlice]]:
-    """The layers of all tiles of a chain, and the slices read first and written last.
+    """The layers of all tiles of a chain, and the first and last slices.
 
-    Rows of tiles differ by at most one, longer tiles first, since the first and the last tile overlap with a single
-    tile."""
+    Rows of tiles differ by at most one, the longer tiles first, as the first and the last tile share rows with one
+    neighbour only.
+    """
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
     ends = list(accumulate(rows + (number < longer) for number in range(count)))
@@ -264,7 +266,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
 
 
 def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Rows of every tensor of a chain, from the input on, for rows [first, stop) of the output."""
+    """The rows of every tensor of a chain, from its input on, for rows [first, stop) of its output."""
     found = [(first, stop)]
     for layer in reversed(chain):
         found.append(layer.input_rows(*found[-1]))
@@ -272,14 +274,14 @@ def projection(chain: Sequence[MeshLayer], first: int, stop: int) -> Iterator[tu
 
 
 def recomputed(chain: Sequence[MeshLayer], count: int) -> float:
-    """Multiply-adds of all tiles over the multiply-adds of the chain."""
+    """Multiply-adds of all tiles over the whole chain's."""
     return sum(layer.macs for layer in split(chain, count)[0]) / sum(layer.macs for layer in chain)
 
 
 def compile_tiled(
     layers: Sequence[MeshLayer], machine: CoreMesh, chosen: Sequence[tuple[Sequence[MeshLayer], int]]
 ) -> Schedule:
-    """The schedule of layers with chains in tiles; a single tile leaves a chain unchanged."""
+    """The schedule of layers with chains in tiles; a single tile is the chain itself."""
     replaced: dict[str, Sequence[MeshLayer]] = {}
     slices: dict[str, TensorSlice] = {}
     for chain, count in chosen:
@@ -292,7 +294,7 @@ def compile_tiled(
 
 
 def best_tiles(layers: Sequence[MeshLayer], machine: CoreMesh) -> tuple[Schedule, dict[str, int]]:
-    """The schedule with the fastest tiling of every chain, and the number of tiles by first layer."""
+    """The schedule with the fastest number of tiles of every chain, and the numbers by first layer."""
     best = compile_layers(layers, machine)
     every = chains(best, layers)
     chosen: dict[str, int] = {}

@@ -1,11 +1,10 @@
-"""A compiled network as files: `schedule.json`, its listing, and the masks and blocks of all parts."""
+"""A compiled network as files: `schedule.json`, `layers.csv`, and `masks.json` with the blocks of all parts."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sparsemap.spec.structuring import Reader
 from sparsemap.writing import write_texts
 
 from .durations import tile_rows
-from .instructions import GROUP, Instruction, instructions_of
+from .instructions import Instruction, instructions_of
 from .layers import MeshLayer
 from .machine import CoreMesh
 from .networks import LARGEST, read_masks
@@ -27,10 +26,10 @@ from .schedule import LayerPlan, Schedule, TensorSlice, compile_layers
 from .splits import Splits
 
 KIND = "aie2-schedule"
-SCHEDULE, LISTING, MASKS, LAYERS = "schedule.json", "listing.txt", "masks.json", "layers.csv"
+SCHEDULE, MASKS, LAYERS = "schedule.json", "masks.json", "layers.csv"
 SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "density")
 SPLIT = ("co", "ci", "rows", "tiles", "passes")
-"""Columns of `layers.csv`, which end with the seconds of the layer and of each kind of step."""
+"""Columns of `layers.csv`, before the seconds of the layer and of each kind of step."""
 OF_LAYER = [field.name for field in attrs.fields(MeshLayer) if field.name not in ("mask", "repeats")]
 """Fields of a layer in `schedule.json`; `masks.json` holds the mask."""
 LONGEST = 1 << 17
@@ -38,9 +37,7 @@ LONGEST = 1 << 17
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Write a schedule, its layers as CSV, its listing, and a `masks.json`.
-
-    `sparsemap extra prune` writes the same `masks.json`, and reads it to keep parts even."""
+    """Writes a schedule, a CSV of its layers, and `masks.json`, an input of `sparsemap extra prune` for even parts."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
     table = schedule_table(name, hardware, schedule, instructions)
@@ -49,7 +46,6 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
     lines = [{"layer": one["name"]} | {key: one[key] for key in keys} | one["durations"] for one in layers]
     texts = {
         folder / LAYERS: csv_text(lines),
-        folder / LISTING: listing(schedule, instructions),
         folder / MASKS: json.dumps({"layers": kept}) + "\n",
         folder / SCHEDULE: _json(table),
     }
@@ -89,7 +85,7 @@ def _json(table: Mapping[str, Any]) -> str:
 
 
 def layer_table(planned: LayerPlan) -> dict[str, Any]:
-    """A layer with its sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
+    """A layer with sub-volume, places and times; seconds, and bytes per memory tile, row or column of cores."""
     cut, splits, place = planned.cut, planned.splits, planned.placement
     layer = cut.layer
     rows, tiles = tile_rows(cut, splits)
@@ -113,37 +109,13 @@ def layer_table(planned: LayerPlan) -> dict[str, Any]:
 
 
 def _kept(one: LayerPlan) -> dict[str, Any]:
-    """Mask of a convolution (if any), its split, and the kept blocks of every row of cores, chunk and part."""
+    """Mask (if any), split, and kept blocks of every row of cores, chunk and part of a convolution."""
     layer, profile = one.cut.layer, one.profile
     outs, ins = layer.block
     split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // outs, "in_blocks": one.splits.ci // ins}
     found: dict[str, Any] = {} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}
     found |= {"blocks": list(layer.blocks), "split": split, "kept": profile.counts.tolist()}
     return found | {"padding": profile.padding / max(1, int(profile.counts.sum()))}
-
-
-def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
-    """The instructions as text, one per line; times in microseconds."""
-    lines = [f"; {len(schedule.layers)} layers, {schedule.seconds * 1e3:.4f} ms"]
-    for layer, group in groupby(instructions, key=lambda one: one.layer):
-        lines += [f"; {layer}", *map(_line, group)]
-    return "\n".join(lines) + "\n"
-
-
-def _line(one: Instruction) -> str:
-    fields = {
-        "lock": ",".join(map(str, one.lock)),
-        "at": ",".join(f"0x{at:05X}" for at in one.address[:2]) + (",..." if len(one.address) > 2 else ""),
-        "core": ",".join(f"0x{at:04X}" for at in one.core),
-        "iter": one.iterations if one.type in GROUP else "",
-        "parts": one.parts if one.parts > 1 else "",
-        "of": ",".join(one.tensor),
-        "rows": f"{one.rows[0]}+{one.rows[1]}" if one.rows else "",
-        "channels": f"{one.channels[0]}+{one.channels[1]}" if one.channels else "",
-        "bytes": sum(one.bytes) or "",
-    }
-    said = " ".join(f"{name} {value}" for name, value in fields.items() if value != "")
-    return f"{one.start * 1e6:12.3f} {one.end * 1e6:12.3f}  {one.type:7} {said}"
 
 
 @attrs.frozen(eq=False)
@@ -158,8 +130,9 @@ class Compiled:
 def read_schedule(folder: Path) -> Compiled:
     """The schedule of a file of `write_schedule`.
 
-    Layers, sub-volumes, machine and masks are compiled again; SpecError names the first value of the file, such as a
-    field of an instruction, that does not follow from these."""
+    Layers, sub-volumes, machine and masks are compiled again; SpecError names the first different value of the file,
+    such as a field of an instruction.
+    """
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
@@ -214,7 +187,7 @@ def _check_sizes(layer: MeshLayer, splits: Sequence[int]) -> None:
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Place and text of every value of a table that is not the expected one; rounding of other machines is allowed."""
+    """Place and text of every unexpected value of a table; rounding of other machines is allowed."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in [*(found.keys() - expected.keys()), *expected]:
             inside = f"{place}.{key}" if place else key

@@ -23,17 +23,18 @@ NAMES = ("co", "ci", "rows", "tiles", "passes")
 
 @attrs.frozen(kw_only=True)
 class SubVolume(Segment):
-    """The sub-volume of a core: channels of a chunk of weights, output rows of a step, and tiles with passes.
+    """Channels of a chunk of weights, output rows of a step, and tiles with passes: the work of a core at a time.
 
-    Four genes: output channels and input channels by index among the possible values, rows, and an index in the list of
-    feasible tiles and passes, fewest first."""
+    Four genes: output channels and input channels by their place among the choices, rows, and a place in the list of
+    tiles and passes with room in memory tiles, fewest first.
+    """
 
     type_name: ClassVar[str] = "sub-volume"
     provides: ClassVar[tuple[str, ...]] = ("subvolume",)
     fits_all: ClassVar[bool] = False
 
     design: Mapping[str, int] = attrs.field(factory=dict)
-    """A fixed sub-volume (co, ci, rows, tiles, passes) instead of genes."""
+    """A sub-volume (co, ci, rows, tiles, passes) instead of genes."""
 
     def __attrs_post_init__(self) -> None:
         wrong = [name for name in self.design if name not in NAMES]
@@ -77,7 +78,7 @@ class SubVolume(Segment):
             raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> GeneColumns:
-        """The rule's sub-volume first, then random sub-volumes that fit, mostly with as many rows as possible."""
+        """The rule's sub-volume first; then random ones with room, most of them with the most rows."""
         if self.design:
             return np.zeros((0, count), np.int64)
         known = ConvProblem.of(problem)
@@ -110,7 +111,8 @@ class SubVolume(Segment):
         return self._fitted(fixed, known)
 
     def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
-        """Move down the list of tiles and passes until memory tiles have room; restart at the top if none fits."""
+        """Tiles and passes further down the list until memory tiles have room; from the start of the list again if none
+        has."""
         fixed, last = genes.copy(), len(known.tilings) - 1
         for _ in range(2):
             over = known.overflows(self._splits(fixed, known))

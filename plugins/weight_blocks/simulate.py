@@ -1,8 +1,5 @@
-"""Execution of a schedule on addressed memories.
-
-Outputs are compared with dense convolutions of the masked weights, bytes with the time model, and times with pipelines
-of events.
-"""
+"""Executes a schedule on addressed memories, and compares outputs with dense convolutions of the masked weights, bytes
+with the time model, and times with pipelines of events."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ from .schedule_file import Compiled
 
 Progress = Callable[[str], None]
 TOLERANCE = 0.01
-"""Allowed difference of a layer's time between execution and time model, as a share."""
+"""Relative difference of a layer's time between execution and time model."""
 EXACT = 1e-6
-"""Allowed difference of a recorded time from the executed amount, as a share: rounding."""
+"""Relative difference of a recorded time, for rounding."""
 
 
 @attrs.frozen
@@ -41,13 +38,13 @@ class SimulationOutcome:
     """By layer, whether the output is bit-equal to the dense operation of the masked weights; empty if not executed."""
     tally: MovedVolumes
     off: tuple[str, ...]
-    """Bytes, cycles and times that differ from the schedule."""
+    """Differences of bytes, cycles and times from the schedule."""
     seconds: float
     """The schedule's estimate."""
     events: float
     """Seconds of the simulation with two buffers."""
     single: float
-    """Seconds of the simulation with a single buffer for inputs and a single buffer for outputs."""
+    """Seconds with one buffer for inputs and one for outputs."""
     memtile: int
     outputs: dict[str, Array] = attrs.field(factory=dict)
     """Outputs of the network, channels first."""
@@ -63,7 +60,7 @@ class SimulationOutcome:
     def table(self) -> dict[str, Any]:
         """Plain data."""
         equal = {"layers": len(self.equal), "bit_equal": sum(self.equal.values()), "different": self.different}
-        moved = {"block_pixels": self.tally.blocks, "peak_bytes": self.tally.peak, "reach": self.tally.reach}
+        moved = {"block_pixels": self.tally.blocks, "peak_bytes": self.tally.peak}
         times = {"estimate_s": self.seconds, "events_s": self.events, "one_buffer_s": self.single}
         return {"network": self.network, **equal, "off": list(self.off), **moved, **times}
 
@@ -88,10 +85,10 @@ class SimulationOutcome:
 
 @attrs.frozen(eq=False)
 class NetworkData:
-    """Inputs and weights of a network, and the expected outputs."""
+    """Inputs, weights and expected outputs of a network."""
 
     inputs: dict[str, Array]
-    """(rows, columns, channels in whole blocks) int8 by input tensor."""
+    """(rows, columns, channels in whole blocks) int8 by tensor without a layer."""
     weights: dict[str, MaskedWeights]
     expected: dict[str, Array]
     """Outputs of the dense operations, by layer."""
@@ -106,7 +103,7 @@ class NetworkData:
         given: Mapping[str, Mapping[str, Array]] | None = None,
         image: Any = None,
     ) -> NetworkData:
-        """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
+        """Random inputs and weights without given ones: `weights` (and `bias`, `shift`) by layer, and an input
         (channels, rows, columns) or (rows, words)."""
         schedule = compiled.schedule
         rng, tensors, weights = np.random.default_rng(seed), Tensors(schedule), {}
@@ -192,12 +189,12 @@ def execute(
     for name, array in data.inputs.items():
         machinery.ddr[name][...] = array
         machinery.stored[name][:] = True
-    equal: dict[str, bool] = {}
+    equal, stored = dict[str, bool](), np.zeros((0, 0), np.int8)
     for name, records in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
         instructions = list(records)
         for group in groups(instructions):
-            _run(machinery, group)
+            stored = _run(machinery, group, stored)
         last = instructions[-1]
         if last.type not in ("WRITE", "WRITEFM"):
             raise machinery.broken(last, "is the last of the layer, and writes no output")
@@ -210,64 +207,30 @@ def execute(
     return machinery.tally, equal, machinery.ddr
 
 
-def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
-    """Runs the instructions of a group."""
+def _run(machinery: Machinery, group: Sequence[Instruction], records: Array) -> Array:
+    """Runs the instructions of a group with the records in the cores, and returns the records afterwards."""
     moves = {"LOAD": machinery.load, "WRITE": machinery.write, "LOADW": machinery.load_pass}
+    if group[-1].type == "LOADWM":
+        return machinery.records(group[-1])
     if group[-1].type != "WRITEFM":
         for one in group:
-            moves.get(one.type, machinery.load_records)(one)
-        return
+            moves[one.type](one)
+        return records
     *weights, load, compute, write = group
-    empty = -128 if compute.op == "maxpool" else 0
-
-    def loaded(k: int) -> None:
-        machinery.load_inputs(load, *divmod(k, load.parts), empty)
-
-    def computed(k: int) -> None:
-        machinery.compute(compute, *divmod(k, compute.parts))
-
-    if weights:
-        _in_parts(machinery, group, loaded, computed)
-    else:
-        work: Any = [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
-        _by_locks(machinery, work)
-
-
-def _in_parts(machinery: Machinery, group: Sequence[Instruction], loaded: Any, computed: Any) -> None:
-    """Run parts of the input channels in sequence, with their weights."""
-    weights, load, _, write = group
-    for k in range(load.iterations * load.parts):
-        machinery.load_records(weights, k % load.parts)
-        loaded(k)
-        computed(k)
-        if (k + 1) % load.parts == 0:
-            machinery.write_outputs(write, k // load.parts)
-
-
-def _by_locks(machinery: Machinery, agents: Sequence[tuple[Instruction, Callable[[int], None]]]) -> None:
-    """Run three agents in turn as their locks allow: a buffer is full before a read, and empty before a fill."""
-    done = [0] * len(agents)
-    while any(k < one.iterations for k, (one, _) in zip(done, agents, strict=True)):
-        before = list(done)
-        for number, (one, act) in enumerate(agents):
-            k = done[number]
-            full = [lock in machinery.used for lock in (one.lock[k % len(one.lock)], *one.out_lock[:1])]
-            if one.type == "COMP":
-                full[1] = one.out_lock[k % len(one.out_lock)] in machinery.used
-            free = {"WRITEFM": full[:1] == [True], "LOADFM": full[:1] == [False], "COMP": full == [True, False]}
-            if k < one.iterations and free[one.type]:
-                act(k)
-                done[number] += 1
-        if done == before:
-            waiting = next(one for k, (one, _) in zip(done, agents, strict=True) if k < one.iterations)
-            raise machinery.broken(waiting, "waits for a lock that nobody changes")
-    for lock in (lock for lock in machinery.used if isinstance(lock, int)):
-        raise machinery.broken(agents[0][0], f"leaves a buffer full (lock {lock})")
+    for k in range(load.iterations):
+        sums: Any = None
+        for part in range(load.parts):
+            own = machinery.records(weights[0], part) if weights else records
+            inputs = machinery.load_inputs(load, k, part, -128 if compute.op == "maxpool" else 0)
+            if compute.op == "conv":
+                sums = (0 if sums is None else sums) + machinery.products(compute, inputs, own, part == 0)
+        machinery.write_outputs(write, k, machinery.outputs(compute, inputs, sums))
+    return records
 
 
 def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
-    """Differences between the executed amounts and the records or the time model."""
-    measured = []
+    """Where the execution moved or computed something else than records and time model say."""
+    measured, spans, volumes = [], defaultdict[str, float](float), defaultdict[tuple[str, str], float](float)
     for number, one in enumerate(compiled.instructions):
         amount, place = tally.amounts[number], f"instructions[{number}], {one.type} of {one.layer}"
         seconds = amount / compiled.schedule.machine.rates[one.type] / (one.iterations * one.parts)
@@ -276,13 +239,13 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
         if abs(seconds - one.seconds) > EXACT * seconds:
             yield f"{place}: {seconds * 1e6:.4f} us instead of {one.seconds * 1e6:.4f} us"
         measured.append(attrs.evolve(one, seconds=seconds))
-    spans: dict[str, float] = defaultdict(float)
+        volumes[one.layer, one.type] += amount
     for group in groups(measured):
         spans[group[0].layer] += span(group, pipeline)
     for name, layer in compiled.schedule.plans.items():
         for step, volume in layer.volumes.items():
-            if abs(tally.volumes[name, step] - volume) > 0.5:
-                yield f"{name}: {step} of {tally.volumes[name, step]:,.0f} instead of {volume:,}"
+            if abs(volumes[name, step] - volume) > 0.5:
+                yield f"{name}: {step} of {volumes[name, step]:,.0f} instead of {volume:,}"
         if abs(spans[name] - layer.seconds) > TOLERANCE * spans[name]:
             yield f"{name}: {layer.seconds * 1e6:.2f} us instead of {spans[name] * 1e6:.2f} us"
 
@@ -296,15 +259,16 @@ def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> floa
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
-    """Instructions by group."""
+    """Instructions in parallel groups."""
     return (list(group) for _, group in groupby(instructions, key=lambda one: one.group))
 
 
 def pipeline(load: float, compute: float, write: float, count: int, buffers: int = 2) -> float:
-    """End time of `count` iterations in three stages of given seconds; a stage runs one iteration at a time, in order.
+    """End of iterations in three stages with these seconds; a stage handles one iteration at a time, in order.
 
-    A load waits for a free input buffer, released at the end of an earlier iteration's computation. A computation waits
-    for its input and for a free output buffer, released by a write. With two buffers the end equals `constant`."""
+    A load waits for a free input buffer, freed by the end of an earlier computation; a computation waits for its input
+    and for a free output buffer, freed by a write. With two buffers the end is `constant`'s.
+    """
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):
         loads.append(max(loads[-1], computes[0]) + load)

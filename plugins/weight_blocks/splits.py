@@ -1,8 +1,8 @@
-"""Sub-volumes: the part of a layer processed by a core at a time, and the rules to choose it.
+"""Sub-volumes: the work of a core at a time, and the rules for its choice.
 
-The columns of the image are split over the columns of cores, the output channels over the rows. A core takes a chunk of
-weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. If a memory tile
-cannot hold a layer, the layer is split into `tiles` of rows, and its weights into `passes` over the output channels.
+The columns of the image are split over the columns of cores, the output channels over their rows. A core then takes a
+chunk of weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. A memory
+tile without room for a layer takes `tiles` of rows, and the weights in `passes` over the output channels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .record import ChunkProfile, record_bytes
 
 MOST_TILES = 64
 WIDTH = 8
-"""Column multiple of the paper's tiles."""
+"""Unit of columns in the paper's tiles."""
 PASSES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -39,21 +39,21 @@ class Splits:
 
     @cached_property
     def pairs(self) -> tuple[list[tuple[int, int]], Array]:
-        """The distinct pairs of chunk channels, and the pair index of each sub-volume, (B,) flat."""
+        """The distinct pairs of channels of a chunk, and the pair of each sub-volume, (B,) flat."""
         co, ci = (np.asarray(part, np.int64).reshape(-1) for part in np.broadcast_arrays(self.co, self.ci))
         codes, inverse = np.unique(co << 32 | ci, return_inverse=True)
         return [(code >> 32, code & 0xFFFFFFFF) for code in codes.tolist()], inverse.reshape(-1)
 
 
 def by_pair(splits: Splits, value: Callable[[int, int], float]) -> Any:
-    """A value dependent on the channels of a chunk alone, in the shape of the sub-volumes."""
+    """A function of the channels of a chunk, in the shape of the sub-volumes."""
     pairs, inverse = splits.pairs
     return np.array([value(*pair) for pair in pairs])[inverse].reshape(np.shape(splits.co))
 
 
 @attrs.frozen(eq=False, slots=False)
 class Cut:
-    """A layer on a machine, with its division over the cores."""
+    """A layer divided over the cores of a machine."""
 
     layer: MeshLayer
     machine: CoreMesh
@@ -74,7 +74,7 @@ class Cut:
 
     @cached_property
     def in_columns(self) -> int:
-        """Input columns read by a core, halo included."""
+        """Columns of the input for a core, halo included."""
         return (self.out_columns - 1) * self.layer.stride + self.layer.kernel[1]
 
     @cached_property
@@ -95,7 +95,7 @@ class Cut:
         return self.layer.padded_channels
 
     def in_rows(self, rows: Any) -> Any:
-        """Input rows read by `rows` output rows."""
+        """Rows of the input for rows of the output."""
         return (rows - 1) * self.layer.stride + self.layer.kernel[0]
 
     def parts(self, ci: Any) -> Any:
@@ -110,14 +110,14 @@ class Cut:
 
     @cached_property
     def profile(self) -> Callable[[int, int], ChunkProfile]:
-        """Cached profile of chunks with `co` output and `ci` input channels."""
+        """Kept blocks of chunks by output and input channels; remembered."""
         rows, index = self.machine.rows, self.machine.index
         return cache(lambda co, ci: ChunkProfile.of(self.layer, rows, self.row_channels, co, ci, index))
 
     # ------------------------------------------------------------------------------------------------- the paper's rule
 
     def rule(self) -> Splits:
-        """The paper's rule, the largest sub-volume that fits; tiles and passes come from the memory."""
+        """The largest sub-volume with room, the choice of the paper's compiler; tiles and passes are the memory's."""
         layer, machine = self.layer, self.machine
         if self.convolves:
             rows = machine.outputs // (round_up(self.out_columns, WIDTH) * layer.stride * self.charged_channels)
@@ -145,14 +145,14 @@ class Cut:
 
     @cached_property
     def charged_channels(self) -> int:
-        """Output channels charged to an output buffer."""
+        """The output channels in an output buffer by the rule."""
         width = round_up(self.out_columns, WIDTH) * self.layer.stride
         charged = channel_divisors(self.layer.padded_out_channels, self.layer.grain)
         return next((c for c in charged if width * c <= self.machine.outputs), self.layer.grain)
 
     @cached_property
     def input_tile(self) -> tuple[int, int, int]:
-        """Input columns and channels of a core's tile, and the resulting output rows."""
+        """Columns and channels of the input for a core, and the output rows that follow."""
         layer, channels = self.layer, self.channels
         charged = 16 if channels == WIDTH else 0  # the first layer's three channels are charged as sixteen
         split = self.out_columns < layer.out_width or self.machine.columns == 1
@@ -168,7 +168,7 @@ class Cut:
         return without_halo, self.layer.grain, 1
 
     def _most_rows(self, channels: int, limit: int) -> int:
-        """Most output rows with inputs of `channels` channels within a buffer of `limit` bytes."""
+        """Output rows with room for their inputs of so many channels."""
         held = limit // (self.in_columns * channels)
         kernel = self.layer.kernel[0]
         return (held - kernel) // self.layer.stride + 1 if held >= kernel else 0
@@ -177,17 +177,17 @@ class Cut:
 
     @cached_property
     def chunk_choices(self) -> list[int]:
-        """Possible output channels of a chunk, ascending."""
+        """Output channels of a chunk, ascending."""
         grain = self.layer.grain
         return list(range(grain, self.row_channels + 1, grain))
 
     @cached_property
     def part_choices(self) -> list[int]:
-        """Possible input channels of a chunk, ascending; for operations without weights, all channels."""
+        """Input channels of a chunk, ascending; operations without weights take the output's."""
         return channel_divisors(self.channels, self.layer.grain)[::-1] if self.convolves else [self.channels]
 
     def candidates(self, tile_rows: int) -> Splits:
-        """(B,) all sub-volumes within the buffers of a core, for tiles of `tile_rows` output rows."""
+        """(B,) all sub-volumes with room in a core's buffers, for tiles of so many output rows."""
         pairs = product(self.chunk_choices, self.part_choices)
         every = [(*pair, rows) for pair in pairs for rows in self.row_choices(*pair, tile_rows)]
         found = Splits(*np.array(every, np.int64).reshape(-1, 3).T)
@@ -195,7 +195,7 @@ class Cut:
         return Splits(found.co[keep], found.ci[keep], found.rows[keep])
 
     def row_choices(self, co: int, ci: int, tile_rows: int) -> Sequence[int]:
-        """Steps in rows, up to the limits of the input and output buffers."""
+        """Steps in rows, up to the room of the buffers of inputs and outputs."""
         machine = self.machine
         most = self._most_rows(ci if self.convolves else co, machine.inputs // self.operands)
         steps = range(1, min(most, machine.outputs // (self.out_columns * co), tile_rows) + 1)

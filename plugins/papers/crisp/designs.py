@@ -1,4 +1,4 @@
-"""The designs that Fig. 8 compares, and their best mapping of one matrix product: every one that the dataflow allows."""
+"""The designs of Fig. 8, and their best mapping of a matrix product among all mappings of the dataflow."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Product:
         return {"name": self.name, "einsum": "Z[s, x] = P[x, k] * Q[s, k]", "dims": dims, "density": density}
 
     def pruned(self, n: int, block: int, sparsity: float) -> CrispShape:
-        """CRISP's weights: as many blocks of each block row as come nearest to the sparsity, at least one."""
+        """CRISP's weights: the number of blocks per block row nearest to the sparsity, at least one."""
         columns = self.k // block
         return CrispShape(self.s, self.k, block, n, M, min(columns, max(1, round((1 - sparsity) * M / n * columns))))
 
 
 def products(registry: Any, names: Sequence[str] = ()) -> dict[Product, int]:
-    """Distinct products and how often each occurs, images large to small; `names`: only these."""
+    """Distinct products with their counts, images large to small; `names`: only these."""
     found: Counter[Product] = Counter()
     layers = [node for node in nodes_of(registry.get("network", "resnet50"), registry) if node.loops]
     for node in layers[1:-1]:  # the first layer and the classifier are not pruned
@@ -62,19 +62,19 @@ def products(registry: Any, names: Sequence[str] = ()) -> dict[Product, int]:
 
 SPARSITIES = MILD, SPARSE = (0.8, 0.9)
 BANDWIDTHS = (13, 21, 42)
-"""Words that SMEM reads per cycle: what 2:4 needs, what 1:4 needs (the spec's), and Sparseloop's for four times the MACs."""
+"""Words that SMEM reads per cycle: for 2:4, for 1:4 (the spec's), and Sparseloop's for four times the MACs."""
 DEFAULT = 21
 INPUTS_OF_DSTC = 0.6
-"""Density of the inputs that DSTC is given; the others do not use zeros of inputs."""
+"""Density of DSTC's inputs; the other designs do not use zeros of inputs."""
 BUDGET = 20_000
-"""Designs for DSTC, whose mappings are too many to try them all."""
+"""Designs for DSTC, with too many mappings to try all."""
 
 Row = dict[str, Any]
 
 
 @attrs.frozen
 class TensorCore:
-    """A hardware with its dataflow and the weights that it runs."""
+    """A hardware with its dataflow and its weights."""
 
     name: str
     kind: str
@@ -136,28 +136,28 @@ DENSE = TensorCore("dense", "dense-tc")
 STC = TensorCore("NVIDIA-STC 2:4", "nvidia-stc")
 DSTC = TensorCore("DSTC", "dstc-edge")
 LANES = "CRISP 1:4 B64"
-"""The sparsest pattern, and blocks that all four cores share."""
+"""The sparsest pattern, and blocks shared by all four cores."""
 FEW = (DENSE.name, LANES, DSTC.name)
 CRISP = tuple(TensorCore(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
 MODELS = ("timeloop", "physical")
-"""Cost models, that of the paper's tool first."""
+"""Cost models, the paper's tool first."""
 LEFT_OUT = ("vectors", "imbalance", "overlap", "run-lengths", "pointers")
-"""Charges of the last one, in the order in which they are left out: those that part DSTC from CRISP."""
+"""Charges of the last model between DSTC and CRISP, in the order of their removal."""
 WITHOUT = " without "
 REDUCED = tuple(f"{MODELS[-1]}{WITHOUT}{', '.join(LEFT_OUT[: count + 1])}" for count in range(len(LEFT_OUT)))
-"""Names of what is left of it."""
+"""Names of the reduced models."""
 
 
 def _cost_model(model: str, registry: Any) -> Any:
-    """The spec that a name of `MODELS` or `REDUCED` stands for."""
+    """The spec of a name of `MODELS` or `REDUCED`."""
     name, _, without = model.partition(WITHOUT)
     charges = [x.name for x in registry.get("cost-model", name).charges if x.name not in without.split(", ")]
     return {"extends": name, "name": model, "charges": charges} if without else model
 
 
 def cells(model: str) -> Iterator[tuple[TensorCore, float, float]]:
-    """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too; with
-    charges left out, few at the widest."""
+    """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last sparsity at the others too; few
+    machines at the widest bandwidth for reduced models."""
     if model in REDUCED:
         yield from ((machine, SPARSE, BANDWIDTHS[-1]) for machine in (DENSE, *CRISP, DSTC) if machine.name in FEW)
         return
@@ -170,7 +170,7 @@ def cells(model: str) -> Iterator[tuple[TensorCore, float, float]]:
 
 
 def rows_of(where: tuple[Product, str], scale: float) -> list[Row]:
-    """All cells of a product in a cost model, with this share of the budgets."""
+    """All cells of a product in a cost model, with a share of the budgets."""
     (product, model), registry = where, _loaded()
     return [machine.best(product, sparsity, words, model, registry, scale) for machine, sparsity, words in cells(model)]
 

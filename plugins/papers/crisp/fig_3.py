@@ -11,7 +11,7 @@ from sparsemap.files import grouped
 from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..pruned import PrunedPoint, points, spread
+from ..pruned import PrunedPoint, points, seed_rows, spread
 from ..report import Report, counted, page
 from ..runs import Runner
 
@@ -31,8 +31,9 @@ POINTS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
         ("nm-only", "1:4"): (),
     },
 }
-"""Sparsities that are asked for, by classes, method and pattern; that of N:M pruning alone is its pattern's."""
+"""Target sparsities by classes, method and pattern; N:M pruning alone has the sparsity of its pattern."""
 CLASSES = {"all": "all 10 classes", "3,8,9": "three classes that look alike (3, 8, 9)"}
+LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
 
 
 def wanted() -> list[dict[str, Any]]:
@@ -45,33 +46,31 @@ def wanted() -> list[dict[str, Any]]:
     return [{**one, "network": NETWORK} for one in found]
 
 
-def series(point: PrunedPoint) -> str:
-    """The line that a point is on."""
+def line_of(point: PrunedPoint) -> str:
     method = str(point.options["method"])
     return {"block-only": "blocks only", "nm-only": "N:M only"}.get(method, f"CRISP {point.options.get('pattern')}")
-
-
-LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
 
 
 def report(runner: Runner, name: str) -> Report:
     found = grouped(points(runner, name, wanted()), lambda point: point.options["classes"])
     text = [page(__file__, name, NETWORK=NETWORK, seeds=counted(len(found["all"][0].rows), "seed"))]
-    headline = []
+    headline, ends = [], {classes: at_the_end(some) for classes, some in found.items()}
     for classes, some in found.items():
-        cells = [["method", "sparsity", "accuracy", "among the classes", "FLOPs", "utilisation", "cut"]]
+        table = [["method", "sparsity", "accuracy", "among the classes", "FLOPs", "utilisation", "cut"]]
         for point in some:
             accuracies = [spread(point, column, percents) for column in ("accuracy", "accuracy_among_classes")]
-            line = [series(point), percents(point.mean("achieved")), *accuracies]
+            line = [line_of(point), percents(point.mean("achieved")), *accuracies]
             line += [f"{percents(point.mean('flops_ratio'))} %", f"{100 * point.mean('utilisation'):.0f} %"]
-            cells.append([*line, f"{sum(point.values('cut')):.0f}"])
-        all_classes, among = (spread(some[0], f"dense_accuracy{x}", percents) for x in ("", "_among_classes"))
-        dense = f"{all_classes}, among the classes {among}"
-        text += [f"\n## {CLASSES[classes].capitalize()}\n\nDense: {dense}.\n\n", markdown_table(cells, "<>")]
-        headline.append(f"{CLASSES[classes]}: {at_the_end(some)}")
-    text += ["\n## What it shows\n\n", _findings(found)]
-    rows = [dict(row) for some in found.values() for point in some for row in point.rows]
-    return Report(name, "\n".join(headline), "".join(text), rows, lambda: draw(found))
+            table.append([*line, f"{sum(point.values('cut')):.0f}"])
+        every, among = (spread(some[0], f"dense_accuracy{x}", percents) for x in ("", "_among_classes"))
+        dense = f"Dense: {every}, among the classes {among}."
+        text += [f"\n## {CLASSES[classes].capitalize()}\n\n{dense}\n\n", markdown_table(table, "<>")]
+        headline.append(f"{CLASSES[classes]}: {ends[classes]}")
+    every_point = [point for some in found.values() for point in some]
+    cut = sum(sum(point.values("cut")) for point in every_point)
+    findings = page(__file__, "crisp-fig-3-findings", end=ends["all"], end_of_three=ends["3,8,9"], cut=cut)
+    text += ["\n## What it shows\n\n", findings]
+    return Report(name, "\n".join(headline), "".join(text), seed_rows(every_point), lambda: draw(found))
 
 
 def percents(value: float) -> str:
@@ -79,39 +78,28 @@ def percents(value: float) -> str:
 
 
 def at_the_end(some: Sequence[PrunedPoint]) -> str:
-    """CRISP beside block pruning where the latter can prune no more."""
-    ends = [x for x in some if series(x) == "blocks only"]
+    """Block pruning at its largest sparsity, beside CRISP from there on."""
+    ends = [x for x in some if line_of(x) == "blocks only"]
     blocks = max(ends, key=lambda x: (round(x.mean("achieved"), 4), x.mean("accuracy")))
-    others = [x for x in some if series(x).startswith("CRISP") and x.mean("achieved") >= blocks.mean("achieved")]
-    lines = [f"blocks only {_pair(blocks)}"]
-    for line in sorted({series(x) for x in others}):
-        nearest = min((x for x in others if series(x) == line), key=lambda x: x.mean("achieved"))
-        lines.append(f"{line} {_pair(nearest)}")
-    return ", ".join(lines)
-
-
-def _pair(point: PrunedPoint) -> str:
-    return f"{percents(point.mean('accuracy'))} % at a sparsity of {percents(point.mean('achieved'))} %"
-
-
-def _findings(found: dict[str, list[PrunedPoint]]) -> str:
-    cut = sum(sum(point.values("cut")) for some in found.values() for point in some)
-    end, end_of_three = (at_the_end(found[classes]) for classes in ("all", "3,8,9"))
-    return page(__file__, "crisp-fig-3-findings", end=end, end_of_three=end_of_three, cut=cut)
+    others = [x for x in some if line_of(x).startswith("CRISP") and x.mean("achieved") >= blocks.mean("achieved")]
+    nearest = {line: min(same, key=lambda x: x.mean("achieved")) for line, same in grouped(others, line_of).items()}
+    return ", ".join(
+        f"{line} {percents(x.mean('accuracy'))} % at a sparsity of {percents(x.mean('achieved'))} %"
+        for line, x in {"blocks only": blocks, **dict(sorted(nearest.items()))}.items()
+    )
 
 
 def draw(found: dict[str, list[PrunedPoint]]) -> Figure:
     panels = []
     for classes, some in found.items():
         lines = []
-        for line, its in sorted(grouped(some, series).items(), key=lambda item: LINES.index(item[0])):
+        for line, its in sorted(grouped(some, line_of).items(), key=lambda item: LINES.index(item[0])):
             its = sorted(its, key=lambda point: point.mean("achieved"))
             values = np.array([point.values("accuracy") for point in its]) * 100
             x, band = [100 * point.mean("achieved") for point in its], (values.min(axis=1), values.max(axis=1))
             lines.append(Series(line, x, values.mean(axis=1), band=band))
         dense = 100 * some[0].mean("dense_accuracy")
         lines.append(Series("dense", (40, 100), (dense, dense), ":", marked=False))
-        limits = {"xlim": (40, 100), "ylim": (50, 101)}
-        y = "accuracy on test images (%)"
+        limits, y = {"xlim": (40, 100), "ylim": (50, 101)}, "accuracy on test images (%)"
         panels.append(Panel("achieved sparsity (%)", y, lines, title=CLASSES[classes], limits=limits))
     return figure(panels, (9.6, 4.1), across=6, sharey=True)

@@ -17,7 +17,13 @@ from .storage import other_formats
 
 SPARSITIES = (0.8, 0.9)
 PAPER = {"csr": 5.0, "ellpack": 7.0}
-"""The ratios that the paper prints."""
+"""The paper's ratios."""
+FORMATS = {
+    "csr": "CSR",
+    "ellpack": "ELLPACK, random mask",
+    "ellpack on mask": "ELLPACK, CRISP's mask",
+    "bitmask": "bitmask",
+}
 SEED = 0
 
 Row = dict[str, Any]
@@ -26,23 +32,24 @@ Row = dict[str, Any]
 def report(runner: Runner, name: str) -> Report:
     layers = products(runner.registry, runner.workloads)
     rows = [row(layers, n, block, sparsity) for sparsity in SPARSITIES for n in PATTERNS for block in BLOCKS]
-    head = ["pattern", "block", "sparsity", "bits per nonzero", "paper's formula", "CSR", "ELLPACK, random mask"]
-    head += ["ELLPACK, CRISP's mask", "bitmask", "blocked CSR"]
-    lines = [
-        [
-            f"{one['n']}:{M}", str(one["block"]), f"{100 * one['sparsity']:.1f} %", f"{one['bits per nonzero']:.3f}",
-            f"{one['paper']:.3f}x", *(f"{one[key]:.2f}x" for key in ("csr", "ellpack", "ellpack on mask", "bitmask")),
-            f"{one['bcsr']:.4f}x",
+    table = [["pattern", "block", "sparsity", "bits per nonzero", "paper's formula", *FORMATS.values(), "blocked CSR"]]
+    for one in rows:
+        line = [
+            f"{one['n']}:{M}",
+            str(one["block"]),
+            f"{100 * one['sparsity']:.1f} %",
+            f"{one['bits per nonzero']:.3f}",
         ]
-        for one in rows
-    ]  # fmt: skip
-    columns = ([one[key] for one in rows] for key in ("csr", "ellpack", "ellpack on mask", "bitmask"))
-    csr, ellpack, on_mask, bitmask = (f"{min(column):.1f}x to {max(column):.1f}x" for column in columns)
+        ratios = (f"{one[key]:.2f}x" for key in FORMATS)
+        table.append([*line, f"{one['paper']:.3f}x", *ratios, f"{one['bcsr']:.4f}x"])
+    csr, ellpack, on_mask, bitmask = (
+        f"{min(column):.1f}x to {max(column):.1f}x" for column in ([one[key] for one in rows] for key in FORMATS)
+    )
     paper = min(one["paper"] for one in rows)
     near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
     less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)
     text = page(
-        __file__, name, table=[head, *lines], csr=csr, ellpack=ellpack, on_mask=on_mask, bitmask=bitmask, paper=PAPER, M=M,
+        __file__, name, table=table, csr=csr, ellpack=ellpack, on_mask=on_mask, bitmask=bitmask, paper=PAPER, M=M,
         count=sum(layers.values()), less=100 * (1 - paper), below=f"in {less} of {len(rows)} rows",
         near="random mask" if near == "ellpack" else "mask of CRISP", blocked=max(x["bcsr"] for x in rows),
     )  # fmt: skip
@@ -55,9 +62,7 @@ def report(runner: Runner, name: str) -> Report:
 
 def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> Row:
     """Totals over the layers at about this sparsity, as multiples of CRISP's metadata."""
-    bits: Counter[str] = Counter()
-    words = nonzeros = 0
-    rng = np.random.default_rng(SEED)
+    bits, words, nonzeros, rng = Counter[str](), 0, 0, np.random.default_rng(SEED)
     for product, count in layers.items():
         shape = product.pruned(n, block, sparsity)
         rows = np.full(shape.rows, shape.words // shape.rows)  # CRISP: all rows alike
@@ -65,22 +70,18 @@ def row(layers: Mapping[Product, int], n: int, block: int, sparsity: float) -> R
         mine = {"crisp": sum(shape.metadata_bits()), "paper": sum(shape.metadata_bits("paper"))}
         mine |= other_formats(shape, rows)
         mine |= {"ellpack on mask": mine["ellpack"], "ellpack": other_formats(shape, random)["ellpack"]}
-        for key, value in mine.items():
-            bits[key] += count * value
+        bits.update({key: count * value for key, value in mine.items()})
         words, nonzeros = words + count * shape.rows * shape.columns, nonzeros + count * shape.words
     crisp = bits.pop("crisp")
-    ratios = {key: value / crisp for key, value in bits.items()}
     found = {"n": n, "block": block, "sparsity": 1 - nonzeros / words, "bits per nonzero": crisp / nonzeros}
-    return {**found, **ratios}
+    return {**found, **{key: value / crisp for key, value in bits.items()}}
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    labels = {"csr": "CSR", "ellpack": "ELLPACK, random mask", "ellpack on mask": "ELLPACK, CRISP's mask"}
     panels, size = [], len(PATTERNS) * len(BLOCKS)
     for place, sparsity in enumerate(SPARSITIES):
         some = rows[place * size : (place + 1) * size]
-        bars = {label: [one[key] for one in some] for key, label in {**labels, "bitmask": "bitmask"}.items()}
-        names = [f"{one['n']}:{M}\nB{one['block']}" for one in some]
-        title = f"about {100 * sparsity:.0f} % sparsity"
+        bars = {label: [one[key] for one in some] for key, label in FORMATS.items()}
+        names, title = [f"{one['n']}:{M}\nB{one['block']}" for one in some], f"about {100 * sparsity:.0f} % sparsity"
         panels.append(Panel("", "metadata over CRISP's", bars=bars, names=names, title=title, levels=[*PAPER.values()]))
     return figure(panels, (9.2, 3.7), title="lines: 5x and 7x, as the paper has it", sharey=True)

@@ -1,5 +1,6 @@
-"""What CRISP's storage format takes (Section III-A), blocked ELLPACK of blocks, offsets of N:M in them, then the values; and
-other formats beside it. `tests/reference_crisp.py` writes the bits.
+"""Bits of CRISP's storage format (Section III-A): blocked ELLPACK, offsets of N:M, values; and bits of other formats.
+
+`tests/reference_crisp.py` writes the bits.
 """
 
 from __future__ import annotations
@@ -56,33 +57,35 @@ class CrispShape:
 
     @property
     def block_bits(self) -> int:
-        """Bits that name a block column."""
+        """Bits of a block column's index."""
         return _log2(self.block_columns)
 
     @property
     def offset_bits(self) -> int:
-        """Bits that name a word of a group."""
+        """Bits of a word's index in a group."""
         return _log2(self.m)
 
     def metadata_bits(self, accounting: Accounting = "exact") -> tuple[int, int]:
         """Bits of block indices, and of offsets.
 
-        `exact` is what is written. `paper` is its formula, floor(log2(kept)) bits for an index and floor(log2(M)) for
-        an offset: too few to tell the block columns of a row apart."""
+        `exact` counts the written bits. `paper` is the paper's formula, floor(log2(kept)) bits for an index and
+        floor(log2(M)) for an offset: too few for the block columns of a row.
+        """
         if accounting == "exact":
             return self.blocks * self.block_bits, self.words * self.offset_bits
         return self.blocks * (self.kept.bit_length() - 1), self.words * (self.m.bit_length() - 1)
 
 
 def _log2(positions: int) -> int:
-    """Whole bits that name one of so many positions."""
+    """Whole bits of an index of positions."""
     return max(positions - 1, 0).bit_length()
 
 
 def other_formats(shape: CrispShape, row_nonzeros: Array) -> Mapping[str, int]:
-    """Bits of metadata of other formats for a matrix of this shape and so many nonzeros in each row, (rows,).
+    """Bits of metadata of other formats for a matrix of this shape and these nonzeros per row, (rows,).
 
-    `bcsr` are the blocks of CRISP's mask as blocked CSR: their zeros are stored, m/n times the values."""
+    `bcsr` has the blocks of CRISP's mask as blocked CSR, zeros included: m/n times the values.
+    """
     nonzeros, width = int(row_nonzeros.sum()), _log2(shape.columns)
     return {
         "csr": nonzeros * width + (shape.rows + 1) * _log2(nonzeros + 1),

@@ -1,4 +1,4 @@
 """The map-space study (Kao et al., *Demystifying Map Space Exploration for NPUs*, IISWC 2022), a module each.
 
-Their studies are in `specs/studies`; `table-mse-*.csv` hold the numbers printed in its tables.
+The studies are in `specs/studies`; `table-mse-*.csv` hold the paper's tables.
 """

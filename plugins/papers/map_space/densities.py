@@ -1,4 +1,4 @@
-"""Searches for a range of densities of P and for single ones, and what their designs are worth over all densities."""
+"""Searches for a range of densities of a tensor and for single ones, and the cost of the designs over all densities."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
 from sparsemap.csv_files import read_csv
-from sparsemap.files import grouped
 from sparsemap.study.cells import Cell
 
+from ..report import by
 from ..runs import Runner, StudyRun
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
-"""Densities that a search for the range sees (Section 5.2.3 of the paper)."""
+"""Densities of a search for the range (Section 5.2.3 of the paper)."""
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 AWARE = "aware"
 
 Stage = Sequence[Cell]
-"""Searches of one workload on one hardware with one seed that are told different densities."""
+"""Searches of one workload on one hardware with one seed, for different densities."""
+Ratios = Mapping[tuple[str, str, int], Mapping[str, Sequence[float]]]
+"""By place and strategy, per tested density, the EDP over the best design of the place."""
 
 
 @attrs.frozen
@@ -31,9 +33,9 @@ class TestedDesign:
     hardware: str
     seed: int
     strategy: str
-    """`aware`, or the density that it was searched for, `static 0.5`."""
+    """`aware`, or the density of the search, `static 0.5`."""
     edp: tuple[float, ...]
-    """pJ * cycles at `TESTED`; infinity where the design is invalid."""
+    """pJ * cycles at `TESTED`; infinity for an invalid design."""
     reasons: tuple[tuple[str, ...], ...]
 
     @property
@@ -42,10 +44,9 @@ class TestedDesign:
 
 
 def printed(table: str) -> dict[str, list[list[float]]]:
-    """EDPs that the paper prints, cycles * uJ: by workload, a row per density."""
-    rows = read_csv(Path(__file__).with_name(f"{table}.csv"))
-    numbers = grouped(rows, lambda row: row["workload"])
-    return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in numbers.items()}
+    """The paper's EDPs, cycles * uJ: by workload, a row per density."""
+    rows = by(read_csv(Path(__file__).with_name(f"{table}.csv")), "workload")
+    return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in rows.items()}
 
 
 def static(density: float) -> str:
@@ -53,7 +54,7 @@ def static(density: float) -> str:
 
 
 def one_of(density: float, densities: Sequence[float], pattern: str) -> dict[str, Any]:
-    """A range of densities of which one counts."""
+    """A range of densities with a single point."""
     return {
         "type": "range", "low": min(densities), "high": max(densities), "model": pattern,
         "points": [density], "weights": "equal", "nominal": density,
@@ -61,7 +62,7 @@ def one_of(density: float, densities: Sequence[float], pattern: str) -> dict[str
 
 
 def density_of(strategy: str, pattern: str) -> dict[str, Any]:
-    """What a strategy gives P: the paper's range with its weights, or a range of which one density counts."""
+    """The density of P by strategy: the paper's range with its weights, or the range with a single point."""
     if strategy == AWARE:
         return {**one_of(0.5, SEARCHED, pattern), "points": SEARCHED, "weights": "inverse"}
     return one_of(float(strategy.split()[1]), SEARCHED, pattern)
@@ -70,8 +71,7 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 def tested(
     runner: Runner, name: str, cells: Sequence[Cell], strategies: Sequence[str], pattern: str, rounds: int = 1
 ) -> list[list[TestedDesign]]:
-    """Runs searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
-    density."""
+    """Per round, the designs of `searched` with each strategy, evaluated at every tested density."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
     stages = zip(*searched(runner, name, cells, given, rounds), strict=True)
     return [[design for stage in each for design in _tested(runner, name, stage, pattern)] for each in stages]
@@ -88,9 +88,11 @@ def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[Teste
 def searched(
     runner: Runner, name: str, cells: Sequence[Cell], given: Mapping[str, Mapping[str, Any]], rounds: int
 ) -> list[list[Stage]]:
-    """Runs searches of a study with each of these densities of its tensors, by label; for each cell a stage per round. Those
-    of a later round start from all designs of the one before, so that what one search misses by chance does not look like
-    an effect of density."""
+    """Per cell, a stage per round: searches of a study with each of these densities, by label.
+
+    Searches of a later round start from all designs of the round before, so that chance does not look like an effect of
+    density.
+    """
     found = []
     for cell in cells:
         stages: list[Stage] = []
@@ -106,8 +108,7 @@ def searched(
 def variant(
     cell: Cell, label: str, density: Mapping[str, Any], again: str = "", after: Sequence[str] = (), workload: str = ""
 ) -> Cell:
-    """The search of a study with other densities of its tensors, under a label in place of the searcher's name; `workload`
-    is what the workload is called then."""
+    """A cell with other densities, a label in place of the searcher's name and perhaps another name of the `workload`."""
     workload = workload or cell.workload
     name = f"{workload}--{cell.hardware}--{label.replace(' ', '-')}{again}--seed{cell.seed}"
     parts = {**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}}
@@ -118,7 +119,7 @@ def variant(
 def evaluated(
     runner: Runner, name: str, stage: Stage, tensor: str, pattern: str, densities: Sequence[float]
 ) -> list[Evaluation]:
-    """What the searches of a stage have found, in their order, at each of these densities of a tensor."""
+    """The designs of a stage, in order, at each of these densities of a tensor."""
     found = [StudyRun.of(cell).result["genome"] for cell in stage]
     for cell, genome in zip(stage, found, strict=True):
         if genome is None:
@@ -132,15 +133,17 @@ def evaluated(
 
 
 def over_best(designs: Sequence[TestedDesign]) -> dict[str, tuple[float, ...]]:
-    """By strategy, per tested density, the EDP over the best of these designs (those of one cell and seed)."""
+    """By strategy, per tested density, the EDP over the best of these designs."""
     best = np.min([design.edp for design in designs], axis=0)
     return {design.strategy: tuple((np.array(design.edp) / best).tolist()) for design in designs}
 
 
-def csv_rows(
-    designs: Sequence[TestedDesign], ratios: Mapping[Any, Mapping[str, Sequence[float]]]
-) -> list[dict[str, Any]]:
-    """A row per design and density; empty where the design is invalid. `ratios`: by place, what `over_best` gives."""
+def ratios_of(designs: Sequence[TestedDesign]) -> Ratios:
+    return {place: over_best(same) for place, same in by(designs, "place").items()}
+
+
+def csv_rows(designs: Sequence[TestedDesign], ratios: Ratios) -> list[dict[str, Any]]:
+    """A row per design and density; empty for an invalid design."""
     return [
         {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
         | {"density": density, "edp": edp, "over_best": ratio, "reasons": " ".join(reasons)}

@@ -1,4 +1,4 @@
-"""Fig. 7: the same mapping with every loop order, the same one at every level: few orders differ in what they cost."""
+"""Fig. 7: one mapping with every loop order, the same at every level: few orders differ in cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .warm_start import first_generation
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 """Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
 RANDOM = 12
-"""Legal mappings of GAMMA's first generation that are tried as well."""
+"""Legal mappings of GAMMA's first generation."""
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -33,53 +33,53 @@ def report(runner: Runner, name: str) -> Report:
     drawn = drawn[problem.evaluator.evaluate(drawn).valid][-RANDOM:]
     designs = [best.design.batch for best in found] + [problem.space.decode(genome[None]) for genome in drawn]
     tried = [reordered(problem, design, orders).edp for design in designs]
+    counts, worsts = [len(classes(edps)) for edps in tried], list(map(_worst, tried))
     names = [f"best of {searcher}" for searcher in study.searchers] + ["random"] * len(drawn)
-    counts = [len(classes(edps)) for edps in tried[len(found) :]]
-    named = zip(names, designs, tried, strict=True)
     others = [
-        [label, *_loops(problem, one), f"{len(classes(edps))}", times(_worst(edps))] for label, one, edps in named
+        [label, *_loops(problem, design), f"{count}", times(worst)]
+        for label, design, count, worst in zip(names, designs, counts, worsts, strict=True)
     ]
     edps, groups = tried[0], classes(tried[0])
     valid, best = int(np.isfinite(edps).sum()), edps[groups[0]].min()
-    rows = [
+    table = [
+        ["", "paper", "here"],
         ["orders", f"{PAPER['orders']:,}", f"{len(orders):,}"],
         ["valid", f"{PAPER['orders']:,}", f"{valid:,}"],
         ["distinct EDPs", f"{PAPER['distinct']}", f"{len(groups)}"],
-        ["worst over best", times(PAPER["worst"]), times(_worst(edps))],
+        ["worst over best", times(PAPER["worst"]), times(worsts[0])],
         ["best EDP (cycles * uJ)", number(PAPER["best"]), number(best / UJ)],
     ]
-    listed = [
-        [f"{at + 1}", number(edps[rows_].min() / UJ), times(edps[rows_].min() / best), f"{len(rows_):,}", outer]
-        for at, rows_ in enumerate(groups)
-        for outer in [" ".join(problem.dims[dim] for dim in orders[rows_[0]])]
-    ]
+
+    def order(row: int) -> str:
+        return " ".join(problem.dims[dim] for dim in orders[row])
+
+    listed = [["class", "EDP", "over the best", "orders", "outermost to innermost"]]
+    rows = []
+    for at, same in enumerate(groups, 1):
+        least = edps[same].min()
+        listed.append([f"{at}", number(least / UJ), times(least / best), f"{len(same):,}", order(same[0])])
+        rows += [{"class": at, "edp": edps[row], "order": order(row)} for row in same]
+    random = counts[len(found) :]
     text = page(
-        __file__, name, workload=workload, hardware=hardware, study=study, orders=len(orders),
-        edp=number(found[0].edp / UJ), over_best=times(found[0].edp / best), table=[["", "paper", "here"], *rows],
-        classes=[["class", "EDP", "over the best", "orders", "outermost to innermost"], *listed],
-        fewest=min(counts), most=max(counts), steepest=times(max(map(_worst, tried))),
-        others=[["mapping", *_outer(problem), "distinct EDPs", "worst over best"], *others],
+        __file__, name, study, workload=workload, hardware=hardware, orders=len(orders), table=table, classes=listed,
+        edp=number(found[0].edp / UJ), over_best=times(found[0].edp / best), fewest=min(random), most=max(random),
+        steepest=times(max(worsts)), others=[["mapping", *_outer(problem), "distinct EDPs", "worst over best"], *others],
     )  # fmt: skip
     headline = (
         f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
-        f"worst over best {times(_worst(edps))} (paper: {times(PAPER['worst'])})"
+        f"worst over best {times(worsts[0])} (paper: {times(PAPER['worst'])})"
     )
-    table = [
-        {"class": at + 1, "edp": edps[row], "order": " ".join(problem.dims[dim] for dim in orders[row])}
-        for at, rows_ in enumerate(groups)
-        for row in rows_
-    ]
-    return Report(name, headline, text, table, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
+    return Report(name, headline, text, rows, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
 
 
 def _outer(problem: Problem) -> dict[str, int]:
-    """By name, the temporal levels whose order counts: all but the innermost, where every step is an access."""
+    """Temporal levels by name, without the innermost: every step there is an access, so its order does not count."""
     levels = {level.name: at for at, level in enumerate(problem.mapping_levels) if not level.spatial}
     return dict(list(levels.items())[:-1])
 
 
 def _loops(problem: Problem, design: Designs) -> list[str]:
-    """The dimensions with a loop above 1 at each of these."""
+    """The dimensions with a loop above 1 at each outer level."""
     bounds = design.columns["bounds"][..., 0]
     return [" ".join(problem.dims[dim] for dim in np.flatnonzero(bounds[at] > 1)) for at in _outer(problem).values()]
 

@@ -1,4 +1,4 @@
-"""Fig. 3, 5 and 6: how good the best mapping is after so many legal ones, by mapper or by GAMMA's operators."""
+"""Fig. 3, 5 and 6: the best mapping after numbers of legal ones, by mapper or by GAMMA's operators."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from sparsemap.csv_files import read_csv
-from sparsemap.files import grouped, percent, times
+from sparsemap.files import percent, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..report import UJ, Report, counted, curve, number, page, series
+from ..report import UJ, Report, by, curve, number, page, series
 from ..runs import Runner, StudyRun, arithmetic_mean, geometric_mean, ratio
 from . import surrogates
 
 SearchCells = Mapping[tuple[str, str], Mapping[str, Sequence[StudyRun]]]
 """By workload and hardware, and searcher: a search per seed."""
+TIMED = "mse-fig-3"
+"""The page with seconds and surrogates."""
 
 
 def claims_of(page: str) -> list[dict[str, str]]:
     """EDP of searcher `one` over that of `two` after a `share` of the mappings, on a hardware if named, and in the paper."""
-    return [row for row in read_csv(Path(__file__).with_name("mappers-claims.csv")) if row["page"] == page]
+    return by(read_csv(Path(__file__).with_name("mappers-claims.csv")), "page").get(page, [])
 
 
 def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
-    more, models = surrogates.cells(runner, name) if name == "mse-fig-3" else ([], [])
+    more, models = surrogates.cells(runner, name) if name == TIMED else ([], [])
     runs = runner.run(name, [*runner.cells(name), *more])
-    places = grouped(runs, lambda run: (run.workload, run.hardware)).items()
-    cells = {place: grouped(found, lambda run: run.searcher) for place, found in places}
-    claims = []
+    cells = {place: by(found, "searcher") for place, found in by(runs, "workload", "hardware").items()}
+    claims, rows = [["EDP of", "mappings", "paper", "here, geometric mean", "by cell"]], []
     for claim in claims_of(name):
         one, two, hardware = claim["one"], claim["two"], claim["hardware"]
         at = round(float(claim["share"]) * study.budget)
@@ -38,9 +39,8 @@ def report(runner: Runner, name: str) -> Report:
         ratios = [ratio(_edp(found[one], at), _edp(found[two], at)) for found in theirs]
         if ratios:
             where = f"{one} over {two}" + (f", {hardware}" if hardware else "")
-            mean = times(geometric_mean(ratios))
-            claims.append([where, f"{at:,}", claim["paper"], mean, ", ".join(map(times, ratios))])
-    rows = []
+            shown = times(geometric_mean(ratios)), ", ".join(map(times, ratios))
+            claims.append([where, f"{at:,}", claim["paper"], *shown])
     for place, found in cells.items():
         edps = {searcher: _edp(same, study.budget) for searcher, same in found.items()}
         for searcher, same in found.items():
@@ -49,27 +49,22 @@ def report(runner: Runner, name: str) -> Report:
             over = times(edps[searcher] / min(edps.values()))
             rows.append([", ".join(place), searcher, number(edps[searcher] / UJ), over, times(spread), percent(legal)])
     text = page(
-        __file__, name, study=study, seeds=counted(len(study.seeds), "seed"), times=[TIMES, *_times(cells)],
-        ranks=", ".join(f"{rank:.2f}" for model in models for rank in model.ranks.values()), layers=surrogates.LAYERS,
-        samples=2 * study.budget,
-        claims=[["EDP of", "mappings", "paper", "here, geometric mean", "by cell"], *claims],
+        __file__, name, study, samples=2 * study.budget, layers=surrogates.LAYERS, times=_times(cells), claims=claims,
+        ranks=", ".join(f"{rank:.2f}" for model in models for rank in model.ranks.values()),
         numbers=[["cell", "searcher", "EDP", "over the best", "worst seed over best", "legal proposals"], *rows],
     )  # fmt: skip
-    headline = "\n".join(f"{row[0]} after {row[1]} mappings: {row[3]} (paper: {row[2]})" for row in claims)
-    table = [run.told("workload", "hardware", "searcher", "seed", "edp", "valid_fraction") for run in runs]
-    return Report(name, headline, text, table, lambda: draw(cells, name == "mse-fig-3"))
+    headline = "\n".join(f"{row[0]} after {row[1]} mappings: {row[3]} (paper: {row[2]})" for row in claims[1:])
+    table = [run.columns("workload", "hardware", "searcher", "seed", "edp", "valid_fraction") for run in runs]
+    return Report(name, headline, text, table, lambda: draw(cells, name == TIMED))
 
 
 def _edp(runs: Sequence[StudyRun], mappings: int) -> float:
-    """The best after so many legal mappings, geometric mean over seeds."""
+    """The best after a number of legal mappings, geometric mean over seeds."""
     return geometric_mean(float(run.best_at(np.array([mappings]))[0]) for run in runs)
 
 
-TIMES = ["cell", "searcher", "seconds", "ms per 1,000 proposals", "in equal time"]
-
-
 def _times(cells: SearchCells) -> list[list[str]]:
-    rows = []
+    rows = [["cell", "searcher", "seconds", "ms per 1,000 proposals", "in equal time"]]
     for place, searchers in cells.items():
         end = min(float(run.seconds[-1]) for same in searchers.values() for run in same)
         edps = {searcher: geometric_mean(_best_in(run, end) for run in same) for searcher, same in searchers.items()}
@@ -82,7 +77,7 @@ def _times(cells: SearchCells) -> list[list[str]]:
 
 
 def _best_in(run: StudyRun, seconds: float) -> float:
-    """The best score of the batches that had ended by then; of the first one, if none had."""
+    """The best score of the batches up to a time, at least of the first batch."""
     at = int(np.searchsorted(run.seconds, seconds, side="right"))
     return float(run.history["best_score"][max(at - 1, 0)])
 

@@ -1,4 +1,4 @@
-"""The surrogates of Mind Mappings: trained on random convolutions, as its authors do, and on none of the study's layers."""
+"""The surrogates of Mind Mappings, trained on random convolutions as by its authors, on no layer of the study."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sparsemap.writing import write_text
 from ..runs import Runner, said_by
 
 SURROGATE, RETRAINED = "mind-mappings", "mind-mappings-retrained"
-"""Searchers with the model of the first hardware of a study, and with one of the hardware that is searched."""
+"""Searchers with the model of the first hardware of a study, and with the model of their own hardware."""
 LAYERS = 16
 SIZES: Mapping[str, Any] = {
     "b": (1, 2, 4, 8, 16), "k": range(32, 481, 32), "c": range(32, 481, 32), "p": range(7, 224), "r": (1, 3, 5, 7),
 }  # fmt: skip
-"""What sizes are drawn from, evenly; q is p, s is r (the authors' program)."""
+"""Sizes, drawn evenly; q is p, s is r (the authors' program)."""
 
 
 @attrs.frozen
@@ -40,8 +40,8 @@ class TrainedModel:
 
 
 def trained(runner: Runner, name: str, hardware: str, levels: str = "") -> TrainedModel:
-    """The model of a hardware, from two legal mappings per mapping of the study's budget; with the mapping levels of other
-    hardware, if asked: a level that has no fan-out there says that it is 1."""
+    """The model of a hardware, from two legal mappings per mapping of the study's budget, perhaps with the mapping levels of
+    another hardware: levels without a fan-out then get a fan-out of 1."""
     study = runner.study(name)
     folder = (runner.folder("mse-fig-3") / "surrogates").resolve()
     file = folder / f"{hardware}-as-{levels or hardware}-{2 * study.budget}-{__version__}.npz"
@@ -56,8 +56,8 @@ def trained(runner: Runner, name: str, hardware: str, levels: str = "") -> Train
         for label, table in files.items():
             write_text(folder / f"{label}.toml", toml_text.dumps(table))
         *layers, chip_file = [str(folder / f"{label}.toml") for label in (*list(files)[1:], "hardware")]
-        told = {"space": study.space, "cost-model": study.cost_model, "samples": 2 * study.budget, "out": file}
-        options = [f"--{key}={value}" for key, value in told.items()]
+        about = {"space": study.space, "cost-model": study.cost_model, "samples": 2 * study.budget, "out": file}
+        options = [f"--{key}={value}" for key, value in about.items()]
         tests = [f"--test={workload}" for workload in study.workloads]
         write_text(said, said_by("train-surrogate", *layers, chip_file, *options, *tests, "--quiet"))
     rows = [line.split() for line in said.read_text("utf-8").splitlines() if "not trained on" in line]
@@ -75,7 +75,7 @@ def _layers(like: str) -> list[dict[str, Any]]:
 
 
 def cells(runner: Runner, name: str) -> tuple[list[Cell], list[TrainedModel]]:
-    """The searches of a study with surrogates: of its first hardware everywhere, and of each other one there."""
+    """The searches of a study with surrogates: the first hardware's everywhere, and every other hardware's own."""
     study, found = runner.study(name), []
     models: dict[tuple[str, str], TrainedModel] = {}
     first = study.hardware[0]
@@ -85,8 +85,9 @@ def cells(runner: Runner, name: str) -> tuple[list[Cell], list[TrainedModel]]:
         for label, source in {SURROGATE: first, RETRAINED: cell.hardware}.items():
             if label == RETRAINED and source == first:
                 continue
-            model = models.get((source, cell.hardware)) or trained(runner, name, source, cell.hardware)
-            models[source, cell.hardware] = model
+            if (both := (source, cell.hardware)) not in models:
+                models[both] = trained(runner, name, *both)
+            model = models[both]
             place = f"{cell.workload}--{cell.hardware}--{label}--seed{cell.seed}"
             parts = {**cell.parts, "searcher": model.searcher(cell.hardware)}
             folder = str(Path(cell.folder).with_name(place))

@@ -1,4 +1,4 @@
-"""Every published figure beside both cost models, for the one design that hardware, space and workload leave."""
+"""Published figures beside both cost models, for the only design of a hardware, space and workload."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ import numpy as np
 
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import grouped
 from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
-from ..report import Report, page
+from ..report import Report, by, page
 from ..runs import Runner, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
 RATIOS = {"over dense": lambda own, base: own / base, "times better": lambda own, base: base / own}
-"""What a quantity such as "cycles over dense" is, from the value of the design and that of its base."""
+"""Endings of quantities such as "cycles over dense", with the ratio of the design's value and the base's."""
 
 Row = dict[str, Any]
+Quantities = dict[str, dict[str, float]]
+"""By cost model and name; empty for a design that does not fit."""
 
 
 def accelerators() -> dict[str, dict[str, Any]]:
@@ -37,26 +38,29 @@ def accelerators() -> dict[str, dict[str, Any]]:
 
 
 def report(runner: Runner, name: str) -> Report:
-    rows = [row for key, one in accelerators().items() for row in compared(key, one, runner)]
+    known = accelerators()
+    rows = [row for key, one in known.items() for row in compared(key, one, runner)]
     if not rows:
-        names = [figure["workload"] for one in accelerators().values() for figure in one["figures"]]
+        names = [figure["workload"] for one in known.values() for figure in one["figures"]]
         raise SparseMapError(f"--workload: {unknown('workload', runner.workloads[0], names)}")
-    summaries = {key: _summary(its) for key, its in grouped(rows, lambda row: row["accelerator"]).items()}
-    headline = "\n".join(f"{key}: {summary}" for key, summary in summaries.items())
-    return Report(name, headline, _page(rows, name), rows, lambda: _draw(rows))
+    sections, headline = [], []
+    for key, its in by(rows, "accelerator").items():
+        said = {part: " ".join(known[key][part].split()) for part in ("title", "source", "why")}
+        sections.append(page(__file__, "accelerator", table=_table(its), summary=_summary(its), **said))
+        headline.append(f"{key}: {_summary(its)}")
+    text = page(__file__, name, accelerators="\n".join(sections))
+    return Report(name, "\n".join(headline), text, rows, lambda: _draw(rows))
 
 
 def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[Row]:
-    """A row per published quantity of an accelerator: its value in print (None: not known), and in both cost models."""
+    """A row per published quantity of an accelerator: the printed value (None: unknown), and both cost models'."""
     rows = []
     for printed_figure in accelerator["figures"]:
-        if runner.workloads and printed_figure["workload"] not in runner.workloads:
-            continue
         one = {**accelerator, **printed_figure}
-        if one.get("set_ups") and runner.clone is None:
+        if (runner.workloads and one["workload"] not in runner.workloads) or (one.get("set_ups") and not runner.clone):
             continue
         own = measured(one, runner)
-        base = measured(one, runner, one["base"]) if "base" in one else own
+        base = measured({**one, **one["base"]}, runner) if "base" in one else own
         for quantity, printed in one["published"].items():
             known = None if math.isnan(printed) else printed
             row = {"accelerator": key, "workload": one["workload"], "quantity": quantity, "published": known}
@@ -68,7 +72,6 @@ def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[R
 
 
 def value_of(quantity: str, own: Mapping[str, float], base: Mapping[str, float]) -> float:
-    """Of a quantity as `figures` name it."""
     for ending, ratio in RATIOS.items():
         if quantity.endswith(f" {ending}"):
             kind = quantity.removesuffix(f" {ending}")
@@ -76,27 +79,21 @@ def value_of(quantity: str, own: Mapping[str, float], base: Mapping[str, float])
     return own[quantity]
 
 
-def measured(
-    one: Mapping[str, Any], runner: Runner, base: Mapping[str, Any] | None = None
-) -> dict[str, dict[str, float]]:
-    """Quantities by cost model, summed over the layers of a workload; of the `base` where that is given. None where a design
-    does not fit."""
-    registry, found = runner.registry, dict[str, dict[str, float]]()
+def measured(one: Mapping[str, Any], runner: Runner) -> Quantities:
+    """Sums over the layers, or the set-ups, of a workload."""
     if "set_ups" in one:
-        each = [set_up_measured(paths, registry) for paths in _set_ups({**one, **(base or {})}, runner)]
-        for model in MODELS:
-            parts = [one[model] for one in each]
-            found[model] = {name: sum(part[name] for part in parts) for name in parts[0]} if all(parts) else {}
-        return found
-    found = {model: {} for model in MODELS}
-    for layer in one.get("layers", [{}]):
-        for model, values in layer_measured({**one, **layer, **(base or {})}, registry).items():
-            found[model] = {name: found[model].get(name, 0.0) + value for name, value in values.items()}
+        each = [set_up_measured(paths, runner.registry) for paths in _set_ups(one, runner)]
+    else:
+        each = [layer_measured({**one, **layer}, runner.registry) for layer in one.get("layers", [{}])]
+    found = Quantities()
+    for model in MODELS:
+        parts = [part[model] for part in each]
+        found[model] = {name: sum(part[name] for part in parts) for name in parts[0]} if all(parts) else {}
     return found
 
 
-def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str, float]]:
-    """Of the design with the lowest EDP in `physical` among those that the space leaves."""
+def layer_measured(one: Mapping[str, Any], registry: Any) -> Quantities:
+    """The design of the space with the lowest EDP in `physical`."""
     density = {"Z": 1.0, **one["density"]}
     workload = {"name": one["workload"], "einsum": one["einsum"], "dims": one["dims"], "density": density}
     space: Any = one["space"]
@@ -112,7 +109,7 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
 
 
 def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
-    """Files and folders by set-up: every folder that a pattern finds, or the files of several patterns."""
+    """Files and folders by set-up: every folder of a pattern, or the files of several patterns."""
     assert runner.clone is not None
     given = one["set_ups"]
     patterns = [given] if isinstance(given, str) else given
@@ -122,9 +119,9 @@ def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
     return [[path] for path in found[0]] if isinstance(given, str) else [[paths[0] for paths in found]]
 
 
-def set_up_measured(paths: Sequence[Path], registry: Any) -> dict[str, dict[str, float]]:
-    """Of the design of a Timeloop project; nothing where it does not fit."""
-    found = {}
+def set_up_measured(paths: Sequence[Path], registry: Any) -> Quantities:
+    """The design of a Timeloop project."""
+    found = Quantities()
     with TemporaryDirectory() as folder:
         said_by("import-timeloop", *map(str, paths), "--before-v3", "--out", folder)
         table = toml_io.read(Path(folder) / DESIGN_FILE, "design")
@@ -132,13 +129,13 @@ def set_up_measured(paths: Sequence[Path], registry: Any) -> dict[str, dict[str,
         try:
             design = design_file.structure(table if model == MODELS[0] else {**table, "cost_model": model}, registry)
             found[model] = quantities(design.problem, design.batch)
-        except SpecError:  # pieces that a model does not take
+        except SpecError:  # a model may refuse pieces
             found[model] = {}
     return found
 
 
 def quantities(problem: Problem, designs: Designs) -> dict[str, float]:
-    """Cycles, energy in pJ, that of all levels but the outermost, and the bytes that pass the outermost; nothing of a design
+    """Cycles, energy in pJ, also without the outermost level, and bytes through the outermost level; nothing for a design
     that does not fit."""
     result = problem.evaluator.evaluate_designs(designs, detail=True)
     if not result.valid[0]:
@@ -164,33 +161,25 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3f}"
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.1f} %"
-
-
 def _summary(rows: list[Row]) -> str:
-    """How far both models are off: the geometric mean of model over published, and the worst."""
+    """Model over published: the geometric mean and the worst ratio of each model."""
     known, parts = [row for row in rows if row["published"]], []
-    for model in MODELS if known else ():
-        ratios = [row[model] / row["published"] for row in known if row[model]]
-        if not ratios:
-            continue
-        worst = max(ratios, key=lambda ratio: abs(math.log(ratio)))
-        parts.append(f"{model} {geometric_mean(ratios):.3f}x of what is published, worst {worst:.3f}x")
+    for model in MODELS:
+        if ratios := [row[model] / row["published"] for row in known if row[model]]:
+            worst = max(ratios, key=lambda ratio: abs(math.log(ratio)))
+            parts.append(f"{model} {geometric_mean(ratios):.3f}x of what is published, worst {worst:.3f}x")
     return "; ".join(parts) or "nothing published is at hand"
 
 
-def _page(rows: list[Row], name: str) -> str:
-    known, sections = accelerators(), []
-    for which, its in grouped(rows, lambda row: row["accelerator"]).items():
-        table = [["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]]
-        for row in its:
-            cells = [cell for m in MODELS for cell in (_number(row[m]), _percent(row[f"{m} deviation"]))]
-            printed = _number(row["published"]) if row["published"] else "not at hand"
-            table.append([row["workload"], row["quantity"], printed, *cells])
-        said = {key: " ".join(known[which][key].split()) for key in ("title", "source", "why")}
-        sections.append(page(__file__, "accelerator", table=table, summary=_summary(its), **said))
-    return page(__file__, name, accelerators="\n".join(sections))
+def _table(rows: list[Row]) -> list[list[str]]:
+    table = [["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]]
+    for row in rows:
+        off = {model: row[f"{model} deviation"] for model in MODELS}
+        shares = {model: "-" if x is None else f"{100 * x:+.1f} %" for model, x in off.items()}
+        printed = _number(row["published"]) if row["published"] else "not at hand"
+        cells = (cell for model in MODELS for cell in (_number(row[model]), shares[model]))
+        table.append([row["workload"], row["quantity"], printed, *cells])
+    return table
 
 
 def _draw(rows: list[Row]) -> Figure:

@@ -1,4 +1,4 @@
-"""Fig. 17: what search methods find on the convolutions of a pruned VGG16, and how many of their designs are valid."""
+"""Fig. 17: EDPs of search methods on the convolutions of a pruned VGG16, and shares of valid designs."""
 
 from __future__ import annotations
 
@@ -8,48 +8,38 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from sparsemap.files import grouped, percent, times
+from sparsemap.files import percent, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..report import Report, effort, number, page
-from ..runs import Runner, arithmetic_mean, finite, geometric_mean, ratio, typical_edp
+from ..report import Report, by, edps_of, effort, number, page
+from ..runs import Runner, arithmetic_mean, finite, geometric_mean, ratio
 
 LABELS = {
-    "sparsemap": "SparseMap (default)",
-    "sparsemap-paper": "SparseMap (paper)",
-    "pso": "PSO",
-    "mcts": "MCTS",
-    "tbpsa": "TBPSA",
-    "ppo": "PPO",
-    "dqn": "DQN",
-}
+    "sparsemap": "SparseMap (default)", "sparsemap-paper": "SparseMap (paper)", "pso": "PSO", "mcts": "MCTS",
+    "tbpsa": "TBPSA", "ppo": "PPO", "dqn": "DQN",
+}  # fmt: skip
 REFERENCE = "sparsemap-paper"
-"""The paper's own method; the default search is shown beside it."""
+"""The paper's method; the default search stands beside it."""
 
 
 def report(runner: Runner, name: str) -> Report:
     runs = runner.run(name)
-    edps = {
-        workload: {searcher: typical_edp(mine) for searcher, mine in grouped(group, lambda run: run.searcher).items()}
-        for workload, group in grouped(runs, lambda run: run.workload).items()
-    }
-    searchers = grouped(runs, lambda run: run.searcher)
-    seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
+    edps, searchers = edps_of(runs, "workload"), by(runs, "searcher")
     valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
-    ratios = {x: finite(ratio(found[x], found[REFERENCE]) for found in edps.values()) for x in searchers}
     columns = ("workload", "searcher", "seed", "edp", "valid_fraction")
-    rows = [run.told(*columns) | {"seconds": float(run.result["seconds"])} for run in runs]
-    lines = []
-    for searcher, found in ratios.items():
-        line = [LABELS[searcher], times(geometric_mean(found)), times(max(found, default=math.nan))]
-        lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds[searcher]:.1f}"])
+    rows = [run.columns(*columns) | {"seconds": float(run.result["seconds"])} for run in runs]
+    table = []
+    for searcher, mine in searchers.items():
+        ratios = finite(ratio(found[searcher], found[REFERENCE]) for found in edps.values())
+        line = [LABELS[searcher], times(geometric_mean(ratios)), times(max(ratios, default=math.nan))]
+        seconds = arithmetic_mean(run.result["seconds"] for run in mine)
+        table.append([*line, f"{len(ratios)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds:.1f}"])
     head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
-    headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
+    headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in table)
     layers = [["layer", *(LABELS[searcher] for searcher in searchers)]]
     layers += [[workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()]
-    text = page(
-        __file__, name, count=len(edps), runs=runs, effort=effort(runs), table=[head, *lines], layers=layers
-    )  # fmt: skip
+    about = {"count": len(edps), "runs": runs, "effort": effort(runs)}
+    text = page(__file__, name, table=[head, *table], layers=layers, **about)
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
 
 

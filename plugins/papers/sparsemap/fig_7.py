@@ -17,27 +17,27 @@ from ..report import Report, number, page
 from ..runs import Runner, traced
 
 MORE = 100
-"""Times the budget of the study: what is drawn in addition, since hardly any random design is valid."""
+"""Designs per design of the study; valid ones among all are drawn as well, as hardly any random design is valid."""
 MAPPING = ("orders", "tiling")
 STRATEGY = ("formats", "gate-skip")
 
 
 @attrs.frozen(eq=False)
 class Samples:
-    """Random designs on one hardware: those of the study first, then more."""
+    """Random designs on one hardware, the designs of the study first."""
 
     hardware: str
     few: int
     """Designs of the study."""
     mapping: Array
-    """(B,) first principal component of the mapping genes; the axis is that of the study's designs."""
+    """(B,) first principal component of the mapping genes; the study's designs give the axis."""
     strategy: Array
-    """(B,) that of the genes of formats and mechanisms."""
+    """(B,) the same of the genes of formats and mechanisms."""
     edp: Array
-    """(B,) infinity where the design is invalid."""
+    """(B,) infinity for invalid designs."""
     rejects: dict[str, int]
     explained: tuple[float, float]
-    """Share of the variance that each of the two components holds."""
+    """Share of the variance in each component."""
 
     @property
     def valid(self) -> Array:
@@ -54,21 +54,21 @@ def report(runner: Runner, name: str) -> Report:
         for one in found
         for place in np.flatnonzero((np.arange(len(one.edp)) < one.few) | one.valid).tolist()
     ]
-    lines = []
+    table = []
     for one in found:
         edp = one.edp[one.valid]
-        spread = float(edp.max() / edp.min()) if len(edp) else np.nan
+        ends = (float(edp.min()), float(edp.max() / edp.min())) if len(edp) else (np.inf, np.nan)
         reasons = sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
         common = ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)
         line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
-        lines.append([*line, number(float(edp.min())) if len(edp) else "-", number(spread), common])
+        table.append([*line, *map(number, ends), common])
     explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
     text = page(
-        __file__, name, found=found, workload=workload, valid=", ".join(f"{line[1]} on {line[0]}" for line in lines),
+        __file__, name, found=found, workload=workload, valid=", ".join(f"{line[1]} on {line[0]}" for line in table),
         count=len(found[0].edp), explained=explained,
-        table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *lines],
+        table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *table],
     )  # fmt: skip
-    headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in lines)
+    headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in table)
     return Report(name, headline, text, rows, lambda: draw(found))
 
 
@@ -76,18 +76,15 @@ def sample(runner: Runner, study: Any, hardware: str) -> Samples:
     problem = runner.problem(study, study.workloads[0], hardware)
     budget, search = study.budget, Search(problem, study.searchers[0], MORE * study.budget, study.seeds[0])
     genomes, edps = traced(search)
-    genes = genomes.astype(np.float64)
-    columns = {segment: genes[:, place] for segment, place in problem.space.slices.items()}
-    mapping, across = first_component(np.concatenate([columns[segment] for segment in MAPPING], axis=1), budget)
-    strategy, up = first_component(np.concatenate([columns[segment] for segment in STRATEGY], axis=1), budget)
-    rejects = dict(search.result().rejects)
-    return Samples(hardware, budget, mapping, strategy, edps, rejects, (across, up))
+    columns = {segment: genomes.astype(np.float64)[:, place] for segment, place in problem.space.slices.items()}
+    parts = (np.concatenate([columns[segment] for segment in some], axis=1) for some in (MAPPING, STRATEGY))
+    (mapping, across), (strategy, up) = (first_component(part, budget) for part in parts)
+    return Samples(hardware, budget, mapping, strategy, edps, dict(search.result().rejects), (across, up))
 
 
 def first_component(genes: Array, few: int) -> tuple[Array, float]:
-    """(B,) genes (B, G) along the first principal component of the first `few`, and its share of their variance.
-
-    Genes are scaled to mean 0 and variance 1 before."""
+    """(B,) genes (B, G), scaled to mean 0 and variance 1, along the first principal component of the first `few`, and the
+    component's share of their variance."""
     spread = genes[:few].std(axis=0)
     scaled = (genes - genes[:few].mean(axis=0)) / np.where(spread > 0, spread, 1)
     _, sizes, axes = np.linalg.svd(scaled[:few], full_matrices=False)
@@ -99,20 +96,17 @@ def draw(found: Sequence[Samples]) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    size = 3.4 * len(found) + 1, 3.5
-    figure, axes = subplots(1, len(found), size, sharex=True, sharey=True, squeeze=False)
+    figure, axes = subplots(1, len(found), (3.4 * len(found) + 1, 3.5), sharex=True, sharey=True, squeeze=False)
     values = np.concatenate([one.edp[one.valid] for one in found])
     norm = LogNorm(values.min(), values.max()) if len(values) else LogNorm()
+    coloured: dict[str, Any] = {"cmap": "viridis", "norm": norm, "edgecolors": "black", "linewidths": 0.25}
     for axis, one in zip(axes[0], found, strict=True):
-        first = np.arange(len(one.edp)) < one.few
-        grey, colour = first & ~one.valid, one.valid
+        grey = (np.arange(len(one.edp)) < one.few) & ~one.valid
         axis.scatter(one.mapping[grey], one.strategy[grey], s=7, color="#C9C9C9", linewidths=0)
-        axis.scatter(
-            one.mapping[colour], one.strategy[colour], s=16, c=one.edp[colour], cmap="viridis", norm=norm,
-            edgecolors="black", linewidths=0.25,
-        )  # fmt: skip
-        share = 100 * float(one.valid.mean())
-        axis.set(title=f"{one.hardware}: {share:.2g} % valid", xlabel="mapping (first component)")
+        axis.scatter(one.mapping[one.valid], one.strategy[one.valid], s=16, c=one.edp[one.valid], **coloured)
+        axis.set(
+            title=f"{one.hardware}: {100 * float(one.valid.mean()):.2g} % valid", xlabel="mapping (first component)"
+        )
     axes[0, 0].set_ylabel("sparse strategy (first component)")
     shown = ScalarMappable(norm, "viridis")
     figure.colorbar(shown, ax=axes, label="EDP of valid designs (pJ x cycles)", aspect=30, pad=0.02)

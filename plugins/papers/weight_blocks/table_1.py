@@ -9,7 +9,7 @@ from typing import Any
 from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..pruned import PrunedPoint, points
+from ..pruned import PrunedPoint, points, seed_rows
 from ..report import Report, counted, page
 from ..runs import Runner
 
@@ -17,9 +17,9 @@ NETWORK = "conv3-fc1"
 SPARSITIES = (0.25, 0.5, 0.75, 0.9)
 SIZES = {"8x8": SPARSITIES, "16x4": (0.5, 0.75), "4x16": (0.5, 0.75), "1x1": SPARSITIES[1:]}
 WORDS = "single words"
-"""Blocks of one word, where `1x1` is a whole kernel."""
+"""Blocks of a word; `1x1` is a whole kernel."""
 CRITERIA = {"l1": (0.75,), "variance": (0.75,), "fisher": (0.75,), "random": SPARSITIES[1:]}
-"""Beside `l2`, with blocks of 8 x 8."""
+"""Sparsities by criterion beside `l2`, with blocks of 8 x 8."""
 SCHEDULES = {"gradual": (0.75,), "trained": (0.5, 0.75)}
 
 Key = tuple[str, str, str, str, float]
@@ -50,19 +50,18 @@ def report(runner: Runner, name: str) -> Report:
     schedules = {("one-shot", "none"): "one-shot", ("one-shot", "rows"): "one-shot, rows balanced"}
     schedules |= {("gradual", "none"): "gradual", ("trained", "none"): "trained masks"}
     text = page(
-        __file__, name, NETWORK=NETWORK, seeds=counted(seeds, "seed"), dense=both(dense), findings=_findings(found),
+        __file__, name, NETWORK=NETWORK, seeds=counted(seeds, "seed"), dense=both(dense),
         sizes=_table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS)),
         criteria=_table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA]),
         schedules=_table(found, [(how, "8x8", "l2", rows) for how, rows in schedules], [*schedules.values()]),
     )  # fmt: skip
     at = {x: found["one-shot", "8x8", "l2", "none", x] for x in SPARSITIES}
     headline = f"dense {both(dense)}\n8x8, L2: " + ", ".join(f"{100 * x:g} % {both(point)}" for x, point in at.items())
-    rows = [dict(row) for point in found.values() for row in point.rows]
-    return Report(name, headline, text, rows, lambda: draw(found))
+    return Report(name, headline, text, seed_rows(found.values()), lambda: draw(found))
 
 
 def both(point: PrunedPoint) -> str:
-    """Accuracy after training, and before it where masks came at once: 98.4 ± 0.5 (94.0)."""
+    """Accuracy after training, and before training for masks at once: 98.4 ± 0.5 (94.0)."""
     values = [100 * x for x in point.values("accuracy")]
     text = f"{statistics.fmean(values):.1f}"
     if len(values) > 1:
@@ -80,29 +79,6 @@ def _table(found: dict[Key, PrunedPoint], lines: Sequence[tuple[str, str, str, s
     for line, name in zip(lines, names, strict=True):
         cells.append([name, *(both(found[(*line, x)]) if (*line, x) in found else "" for x in columns)])
     return markdown_table(cells, "<>")
-
-
-def _findings(found: dict[Key, PrunedPoint]) -> str:
-    def mean(block: str, x: float, column: str = "accuracy", criterion: str = "l2", method: str = "one-shot") -> float:
-        return 100 * found[method, block, criterion, "none", x].mean(column)
-
-    def gaps(size: str) -> str:
-        return ", ".join(f"{mean(size, x) - mean('8x8', x):.1f} points at {100 * x:g} %" for x in SPARSITIES[1:])
-
-    choices = ("l2", *CRITERIA)
-    after = [mean("8x8", 0.75, criterion=criterion) for criterion in choices]
-    trained = ", ".join(
-        f"{mean('8x8', x, 'accuracy_before', method='trained'):.1f} % at {100 * x:g} % (one-shot"
-        f" {mean('8x8', x, 'accuracy_before'):.1f} %, random {mean('8x8', x, 'accuracy_before', 'random'):.1f} %)"
-        for x in SCHEDULES["trained"]
-    )
-    shown = [(size, [mean(size, x) for x in xs]) for size, xs in {**SIZES, WORDS: SPARSITIES[1:]}.items()]
-    falls = [size for size, values in shown if values == sorted(values, reverse=True)]
-    below = [f"{100 * x:g} %" for x in SPARSITIES[1:] if mean("8x8", x) < mean(WORDS, x)]
-    among = "among" if min(after[:-1]) <= after[-1] <= max(after[:-1]) else "not among"
-    numbers: dict[str, Any] = {"least": min(after), "most": max(after), "among": among, "trained": trained}
-    numbers |= {"falls": ", ".join(falls) or "none", "below": ", ".join(below) or "no sparsity"}
-    return page(__file__, "wbs-findings", gap_of_words=gaps(WORDS), gap_of_kernels=gaps("1x1"), **numbers)
 
 
 def draw(found: dict[Key, PrunedPoint]) -> Figure:

@@ -22,7 +22,7 @@ WHY = {
     "resnet50": "images of 7 columns on 8 columns of cores, and fragments of their circular buffer",
     "vgg16": "another choice of tiles for the layers that do not fit in memory tiles",
 }
-"""What is left between the paper's rules and its table."""
+"""Remaining differences between the paper's rules and its table."""
 
 
 @attrs.frozen
@@ -38,12 +38,12 @@ class Mesh:
     floor_ms: dict[str, float]
 
     def error(self, kind: str) -> float | None:
-        """Of the paper's count, relative to what the paper prints."""
+        """Relative error of the paper's count against the printed time."""
         published = self.published[kind]
         return self.ms[kind][PAPER] / published - 1 if published else None
 
     def off(self) -> list[float]:
-        """How far the cells that the paper prints are off, without the sign."""
+        """Absolute errors of the printed cells."""
         return [abs(error) for kind in KINDS if (error := self.error(kind)) is not None]
 
     def ratio(self, mode: str) -> float:
@@ -52,7 +52,7 @@ class Mesh:
 
 
 def floors(schedule: Schedule) -> tuple[float, float]:
-    """Seconds that no schedule can be below: those of the kept multiply-adds, and of the weights through DDR."""
+    """Lower limits in seconds: the kept multiply-adds, and the weights through DDR."""
     machine, convs = schedule.machine, [one.cut.layer for one in schedule.layers if one.cut.convolves]
     kept = sum(layer.macs * layer.density for layer in convs)
     stored = sum(layer.weights * layer.density for layer in convs)

@@ -91,7 +91,6 @@ def graph(height: int, width: int, channels: int) -> list[MeshLayer]:
 def test_networks_of_all_operations_are_bit_equal(columns: int, memtile: int, tmp_path: Path) -> None:
     outcome = run(tmp_path, graph(10, 13, 24), columns, columns, memtile)
     assert len(outcome.equal) == 8 and outcome.correct, outcome.text()
-    assert outcome.tally.reach <= 1
 
 
 def test_the_last_step_through_the_channels_of_a_pool_counts_with_those_that_it_has(tmp_path: Path) -> None:

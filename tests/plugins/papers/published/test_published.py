@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from sparsemap_plugins.papers.published.comparison import MODELS, accelerators, compared, report
-from sparsemap_plugins.papers.published.sparseloop import report as each
 from sparsemap_plugins.papers.runs import Runner
 from timeloop_texts import ENERGIES, MAPPING, PROBLEM, TREE
 
@@ -51,8 +50,6 @@ def test_set_ups_of_a_clone_stand_in_place_of_designs(registry, tmp_path):
     with pytest.raises(SparseMapError, match="has no la"):
         wrong = {**one, "figures": [{**figure, "set_ups": "la*"}]}
         compared("one", wrong, Runner(registry=registry, clone=tmp_path / "clone"))
-    with pytest.raises(SparseMapError, match="nothing is downloaded"):
-        each(Runner(registry=registry), "sparseloop")
 
 
 def test_a_workload_that_has_no_figure_is_told_with_the_nearest_name(registry):
