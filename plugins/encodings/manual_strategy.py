@@ -37,8 +37,7 @@ class ManualStrategy(Constant):
     """No genes; formats follow from the densities of the tensors, mechanisms from the compressed operands.
 
     Valid with every mapping with fitting tiles: format slots align with the innermost ranks, so that the compressed
-    format stands below all others, and only compressed operands lead.
-    """
+    format stands below all others, and only compressed operands lead."""
 
     type_name: ClassVar[str] = "manual-strategy"
 

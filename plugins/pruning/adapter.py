@@ -197,8 +197,7 @@ class PrunedModel:
         """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` the mean of its
         square.
 
-        The gradient is taken at the masked weights of the forward pass.
-        """
+        The gradient is taken at the masked weights of the forward pass."""
         torch, model, squared = _torch(), self.model, self.job.criterion == "fisher"
         was_training = model.training
         model.eval()

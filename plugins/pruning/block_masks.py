@@ -67,8 +67,7 @@ def gradual_step(kept: Array, scores: Array, sparsity: float) -> Array:
     """The next mask of gradual pruning: max(1, floor(Z / 20)) more zeros, at most Z = floor(sparsity * blocks) in
     total.
 
-    Zeros stay zero. Every row and column keeps its last block, even if fewer than Z blocks can then be pruned.
-    """
+    Zeros stay zero. Every row and column keeps its last block, even if fewer than Z blocks can then be pruned."""
     target = zeros_of(sparsity, kept.size)
     left = min(max(1, zeros_of(STEP, target)), target - int((~kept).sum()))
     kept = kept.copy()

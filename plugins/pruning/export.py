@@ -54,8 +54,7 @@ class PrunedLayers:
         Per layer NAME.npy, the masked weights (S, K); NAME-mask.npy, the kept blocks (R, C), 0 or 1;
         workload-NAME.toml, the matrix product with these nonzeros; workload-NAME-fitted.toml with a fitted density
         model. masks.json has the kept blocks of every part (row of cores, chunk of the outputs, part of the inputs),
-        summary.csv the achieved shares.
-        """
+        summary.csv the achieved shares."""
         files = file_names(self.masks)
         profile, rows = {}, []
         for name, mask in self.masks.items():

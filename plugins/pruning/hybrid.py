@@ -67,8 +67,7 @@ def nm_mask(scores: Array, pattern: NmPattern) -> Array:
 def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     """Columns of blocks in ascending order of score, a permutation per row (R, C), and the score of every rank (C,).
 
-    Pruned blocks come first, with a score of 0; the left block wins a tie.
-    """
+    Pruned blocks come first, with a score of 0; the left block wins a tie."""
     masked = np.where(kept, scores, 0.0)
     order = np.lexsort((masked, kept), axis=1)
     return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
@@ -80,8 +79,7 @@ def pruned_ranks(
     """Numbers of pruned rank columns of every layer: the cheapest of all layers until `needed` is reached.
 
     `ranked`: scores of the rank columns, ascending per layer; `pruned`: numbers so far; `sizes`: words of a rank
-    column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank.
-    """
+    column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank."""
     result = dict(pruned)
     total = math.fsum(result[name] * sizes[name] for name in ranked)
     candidates = sorted(
@@ -128,8 +126,7 @@ class Masks:
 class HybridPruner:
     """Prunes several layers together, step by step; pruned blocks never return.
 
-    Layers with a size that is no multiple of the block have the N:M pattern only.
-    """
+    Layers with a size that is no multiple of the block have the N:M pattern only."""
 
     grids: Mapping[str, BlockGrid]
     pattern: NmPattern
@@ -181,8 +178,7 @@ class HybridPruner:
         """Masks of every layer with at least a share `sparsity` of zeros over all layers together.
 
         `scores`: T_w of the dense weights, (S, K) >= 0, for a new N:M choice; block scores are sums over the chosen
-        words of kept blocks.
-        """
+        words of kept blocks."""
         self.check(sparsity)
         words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
         ranked, orders, pruned = {}, {}, {}

@@ -45,8 +45,7 @@ class WeightsOfNetwork:
     def layers_of(self, weights: Mapping[str, Array], source: Path) -> dict[str, str]:
         """The network's layer of each of the weights (S, height, width, C); `NAME.weight` belongs to layer NAME.
 
-        SpecError for weights of no layer, of another shape than the layer, or of a layer with other weights.
-        """
+        SpecError for weights of no layer, of another shape than the layer, or of a layer with other weights."""
         found: dict[str, str] = {}
         for name, array in weights.items():
             node = self.nodes.get(name) or self.nodes.get(name.removesuffix(".weight"))

@@ -51,8 +51,7 @@ def read_splits(path: Path) -> dict[str, Split]:
 def kept_blocks(mask: Array, split: Split) -> Array:
     """Kept blocks of every part of a mask (R, C): (rows of cores, chunks, input parts).
 
-    Each row of cores has ceil(R / rows) rows of blocks, with a perhaps smaller last chunk and zeros beyond R.
-    """
+    Each row of cores has ceil(R / rows) rows of blocks, with a perhaps smaller last chunk and zeros beyond R."""
     each = -(-mask.shape[0] // split.rows)
     whole = np.zeros((split.rows, each, mask.shape[1]), np.int64)
     whole.reshape(-1, mask.shape[1])[: len(mask)] = mask
@@ -70,8 +69,7 @@ def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float
     """Mean over largest load of the cores that share each `rows` rows of a mask (S, K) and wait for the slowest.
 
     The load of a core is the kept words of its rows. 1 for equal loads, as with equally many blocks in every row of
-    blocks.
-    """
+    blocks."""
     loads = [mask[first : first + rows].sum(axis=1) for mask in words for first in range(0, len(mask), rows)]
     steps = [[part.sum() for part in np.array_split(load, cores)] for load in loads]
     mean, worst = sum(float(np.mean(step)) for step in steps), sum(float(max(step)) for step in steps)

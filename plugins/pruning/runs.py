@@ -212,8 +212,7 @@ class PruningRun:
     def trained(self, progress: Callable[[], None]) -> None:
         """Trains a real number per block, Gamma, with the weights, under a penalty; then cuts the smallest at once.
 
-        The authors report no success; `docs/results/wbs-table-1.md` has the accuracies here.
-        """
+        The authors report no success; `docs/results/wbs-table-1.md` has the accuracies here."""
         job, network, grids = self.job, self.network, self.steps.grids
 
         def gamma(name: str) -> Array:

@@ -94,8 +94,7 @@ def fit(
 
     The forward pass sees the words of a layer's mask; the gradient reaches all words of kept blocks (straight-through
     estimator). `pull` drags the pruned words of kept blocks towards zero (SR-STE). `penalty` gives the gradient of a
-    penalty on `factors`, by layer, which are trained only with a penalty.
-    """
+    penalty on `factors`, by layer, which are trained only with a penalty."""
     change = optimiser.start()
     steps = epochs * math.ceil(len(data) / batch)
     step = 0

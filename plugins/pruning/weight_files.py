@@ -26,8 +26,7 @@ C)."""
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
     """Weights (S, height, width, C) by layer, in the order of the file, without biases, other vectors and flags.
 
-    Matrices are (outputs, inputs). SpecError for other ranks, other types, NaN, and files without a layer.
-    """
+    Matrices are (outputs, inputs). SpecError for other ranks, other types, NaN, and files without a layer."""
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
         if array.ndim >= 2 and array.dtype.kind != "b":

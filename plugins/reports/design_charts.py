@@ -49,8 +49,7 @@ def energy_scale(pj: float) -> tuple[float, str]:
 def energy_charts(outcome: DesignOutcome, without: Mapping[str, float] | None = None) -> Iterator[Chart]:
     """Energy by level, compute units and charge, stacked by tensor, then by purpose; none without energies by level.
 
-    `without`: pJ of the design without each charge.
-    """
+    `without`: pJ of the design without each charge."""
     rows, total = outcome.breakdown.energies, outcome.energy_pj
     if not any(pj for parts in rows.values() for pj in parts.values()):
         return

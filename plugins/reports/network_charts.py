@@ -26,8 +26,7 @@ HELD = ("tensors that stay", "tiles and what slides by")
 def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Chart:
     """A bar per row: `energy_pj` by level and charge, or `seconds` by limit (cycles without a clock), of all repetitions.
 
-    Colours are those of a chart with the parts `among` as well.
-    """
+    Colours are those of a chart with the parts `among` as well."""
     clock = all(math.isfinite(part.cycle_s) for _, found, _ in rows for part in found)
     parts = coloured([*among, *(part for _, found, _ in rows for part in found)], key)
     sums: list[dict[str, list[tuple[float, str]]]] = []

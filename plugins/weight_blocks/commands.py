@@ -44,8 +44,7 @@ def compile_command(
     Writes schedule.json with sub-volumes, places and times of all layers and with all instructions, masks.json with the
     kept blocks of all parts, for even pruning, times.md with all layers beside their times with dense weights, and
     layers.csv with all durations. Blocks without a nonzero weight are pruned, unless --masks or --sparsity decide; the
-    first convolution then stays dense, and so does a fully connected layer at the end of a network of convolutions.
-    """
+    first convolution then stays dense, and so does a fully connected layer at the end of a network of convolutions."""
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
     from sparsemap.cli.stdout import wrote

@@ -38,8 +38,7 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    The energy is an assumption: moved bytes and kept multiply-adds, times the technology.
-    """
+    The energy is an assumption: moved bytes and kept multiply-adds, times the technology."""
 
     type_name: ClassVar[str] = "aie2-time"
     needs: ClassVar[tuple[str, ...]] = ("subvolume",)
@@ -82,8 +81,7 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
     """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and in total, (B,); a byte is a word.
 
     Bytes of the channels count at the source level and at the target level; reads of a core from its own memory are
-    part of the multiply-adds.
-    """
+    part of the multiply-adds."""
     machine, layer = known.cut.machine, known.cut.layer
     inputs, weights, outputs = (problem.roles[role] for role in "PQZ")
     columns, rows = machine.columns, machine.rows

@@ -51,8 +51,7 @@ class Steps:
 def row_groups(cut: Cut, first: Any, rows: Any, step: Any) -> tuple[Any, Any, Any]:
     """Iterations at the top padding, in the body, and at the bottom padding of output rows [first, first + rows).
 
-    Each covers `step` rows; the last iteration starts early if rows are left over.
-    """
+    Each covers `step` rows; the last iteration starts early if rows are left over."""
     layer = cut.layer
     count = -(-rows // step)
     top = np.clip(layer.top_rows - first, 0, rows)

@@ -92,8 +92,7 @@ def fit(
 ) -> list[TilePlace] | None:  # fmt: skip
     """A place for each tensor and size beside the `held` ones, or None.
 
-    Each goes to the end of a hole, for the largest remaining hole beside the `staying` tensors.
-    """
+    Each goes to the end of a hole, for the largest remaining hole beside the `staying` tensors."""
     if not sizes:
         return []
     (name, size), *others = sizes

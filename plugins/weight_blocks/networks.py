@@ -46,8 +46,7 @@ def layers_of(
 
     After pruning, the first convolution and a fully connected layer at the end of a network of convolutions stay dense.
     Rows of words are images with at least `columns` columns, shared by the columns of cores. `rectified` names the
-    layers with a ReLU, `returned` the outputs of the network.
-    """
+    layers with a ReLU, `returned` the outputs of the network."""
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
     for node in nodes:
@@ -203,8 +202,7 @@ def read_masks(path: Path) -> dict[str, Array]:
     """Masks by layer from a `.npz` file, a folder of `.npy` files, or a `masks.json` (perhaps beside `.npy` files).
 
     A mask is an array of blocks, (block rows, block columns), True or 1 for a kept block. A JSON file has a table per
-    layer under `layers`; the key `mask` is the name of a `.npy` file or a list of rows.
-    """
+    layer under `layers`; the key `mask` is the name of a `.npy` file or a list of rows."""
     if path.is_dir():
         inside = path / "masks.json"
         if inside.exists():

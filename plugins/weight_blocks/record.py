@@ -77,8 +77,7 @@ def unpack(
 class ChunkProfile:
     """Kept blocks of the chunks of a layer, for one split of its channels, all rows of cores alike.
 
-    Rows of cores run in lockstep with records of one size: rows with fewer blocks than the fullest row have padding.
-    """
+    Rows of cores run in lockstep with records of one size: rows with fewer blocks than the fullest row have padding."""
 
     co: Array
     """(Q,) output channels of a core's chunks; the last chunk may have fewer."""

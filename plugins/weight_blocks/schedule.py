@@ -103,8 +103,7 @@ def compile_layers(
     """The schedule of a network on a machine.
 
     `choose` replaces the exhaustive choice of sub-volumes. `slices` and their tensors go to DDR. Tiles of a layer, with
-    the same name up to an "@", divide the input channels alike, as they have the same weights.
-    """
+    the same name up to an "@", divide the input channels alike, as they have the same weights."""
     slices = slices or {}
     if machine.listed:
         layers = [attrs.evolve(layer, repeats=repeats_of(layer, layers, machine.columns)) for layer in layers]
@@ -199,8 +198,7 @@ def signature(cut: Cut, placement: Placement) -> Any:
 def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: int = 0) -> Splits:
     """The fastest sub-volume, or the rule's in the paper's estimator.
 
-    `part`: the input channels of a chunk, if fixed.
-    """
+    `part`: the input channels of a chunk, if fixed."""
     tiles, passes = placement.tiles, placement.passes
     if cut.machine.listed:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
@@ -244,8 +242,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
     """The layers of all tiles of a chain, and the first and last slices.
 
     Rows of tiles differ by at most one, the longer tiles first, as the first and the last tile share rows with one
-    neighbour only.
-    """
+    neighbour only."""
     count = min(count, chain[-1].out_height)
     rows, longer = divmod(chain[-1].out_height, count)
     ends = list(accumulate(rows + (number < longer) for number in range(count)))

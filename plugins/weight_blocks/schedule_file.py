@@ -131,8 +131,7 @@ def read_schedule(folder: Path) -> Compiled:
     """The schedule of a file of `write_schedule`.
 
     Layers, sub-volumes, machine and masks are compiled again; SpecError names the first different value of the file,
-    such as a field of an instruction.
-    """
+    such as a field of an instruction."""
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:

@@ -26,8 +26,7 @@ class SubVolume(Segment):
     """Channels of a chunk of weights, output rows of a step, and tiles with passes: the work of a core at a time.
 
     Four genes: output channels and input channels by their place among the choices, rows, and a place in the list of
-    tiles and passes with room in memory tiles, fewest first.
-    """
+    tiles and passes with room in memory tiles, fewest first."""
 
     type_name: ClassVar[str] = "sub-volume"
     provides: ClassVar[tuple[str, ...]] = ("subvolume",)

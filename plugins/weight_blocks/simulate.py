@@ -267,8 +267,7 @@ def pipeline(load: float, compute: float, write: float, count: int, buffers: int
     """End of iterations in three stages with these seconds; a stage handles one iteration at a time, in order.
 
     A load waits for a free input buffer, freed by the end of an earlier computation; a computation waits for its input
-    and for a free output buffer, freed by a write. With two buffers the end is `constant`'s.
-    """
+    and for a free output buffer, freed by a write. With two buffers the end is `constant`'s."""
     loads, computes, writes = (deque([0.0] * buffers, buffers) for _ in range(3))  # free before the first iteration
     for _ in range(count):
         loads.append(max(loads[-1], computes[0]) + load)

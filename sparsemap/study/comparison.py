@@ -317,8 +317,7 @@ class Comparison:
         """Writes cells and means as CSV with full precision, and both as markdown.
 
         A comparison with failed cells (`partial`) does not replace one of more costs (`cells.placed`). Names of the files
-        contain `asked`, the argument `by` of `compare`.
-        """
+        contain `asked`, the argument `by` of `compare`."""
         names = files_of(asked)
         known, earlier = sum(cost is not None for cell in self.cells for cost in cell.costs.values()), 0
         with suppress(OSError, ValueError, csv.Error):
@@ -341,8 +340,7 @@ def compare(
     """The comparison of the rows of a study's table (`Outcome.row`).
 
     `by` names the compared axis, then with commas the axes of the means (default: hardware). The default reference is the
-    default searcher, the variant without additions, or the first. `chosen` has the pieces of each row's design.
-    """
+    default searcher, the variant without additions, or the first. `chosen` has the pieces of each row's design."""
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
     by, over = axes_of(variants, by, reference)

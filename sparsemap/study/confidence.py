@@ -39,8 +39,7 @@ def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio
     """The geometric mean over problems of geometric means over seeds; None without ratios.
 
     Differences between problems are no noise. The interval follows from the variance of logarithms between seeds of a
-    problem, assumed equal for all problems (Student's t).
-    """
+    problem, assumed equal for all problems (Student's t)."""
     logs = [[math.log(ratio) for ratio in ratios] for ratios in problems if ratios]
     if not logs:
         return None

@@ -69,8 +69,7 @@ class CrispShape:
         """Bits of block indices, and of offsets.
 
         `exact` counts the written bits. `paper` is the paper's formula, floor(log2(kept)) bits for an index and
-        floor(log2(M)) for an offset: too few for the block columns of a row.
-        """
+        floor(log2(M)) for an offset: too few for the block columns of a row."""
         if accounting == "exact":
             return self.blocks * self.block_bits, self.words * self.offset_bits
         return self.blocks * (self.kept.bit_length() - 1), self.words * (self.m.bit_length() - 1)
@@ -84,8 +83,7 @@ def _log2(positions: int) -> int:
 def other_formats(shape: CrispShape, row_nonzeros: Array) -> Mapping[str, int]:
     """Bits of metadata of other formats for a matrix of this shape and these nonzeros per row, (rows,).
 
-    `bcsr` has the blocks of CRISP's mask as blocked CSR, zeros included: m/n times the values.
-    """
+    `bcsr` has the blocks of CRISP's mask as blocked CSR, zeros included: m/n times the values."""
     nonzeros, width = int(row_nonzeros.sum()), _log2(shape.columns)
     return {
         "csr": nonzeros * width + (shape.rows + 1) * _log2(nonzeros + 1),

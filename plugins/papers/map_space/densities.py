@@ -91,8 +91,7 @@ def searched(
     """Per cell, a stage per round: searches of a study with each of these densities, by label.
 
     Searches of a later round start from all designs of the round before, so that chance does not look like an effect of
-    density.
-    """
+    density."""
     found = []
     for cell in cells:
         stages: list[Stage] = []

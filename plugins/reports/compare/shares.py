@@ -79,8 +79,7 @@ def shares_of(
     """Share of every layer, or level, in the gain of the first side over the next: the largest first, negative for a loss,
     1 in all.
 
-    A layer weighs its saved energy, time, or both, relative to the mean totals of the sides.
-    """
+    A layer weighs its saved energy, time, or both, relative to the mean totals of the sides."""
     side, other = sides[:2]
     mine, theirs, none = of(side), of(other), (0.0, 0.0)
     names = [name for name in mine if name in theirs] if of is layers_of else {**mine, **theirs}

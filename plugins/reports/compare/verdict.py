@@ -45,8 +45,7 @@ CHANCE = 1.5
 def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list[str]:
     """A paragraph per group of comparable sides, or one line over more than three; then costs outside all totals.
 
-    With a `registry`, designs are evaluated again without limits or word sizes of one side alone.
-    """
+    With a `registry`, designs are evaluated again without limits or word sizes of one side alone."""
     groups = compared(sides)
     lines = [Verdict(found, registry).text for found in groups if len(found) > 1]
     return [*(lines if len(lines) <= 3 else [overall(groups)]), *uncounted(sides)]
