@@ -152,8 +152,7 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
 @click.pass_context
 def simulate_command(
-    context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
-    outputs: Path | None,
+    context: click.Context, folder: Path, seed: int, weights: Path | None, image: Path | None, outputs: Path | None,
 ) -> None:  # fmt: skip
     """Execute the output of `sparsemap extra compile` in OUT.
 
