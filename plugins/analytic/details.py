@@ -17,6 +17,7 @@ from sparsemap.problem.detail import TensorAtLevel, TileRanks
 from .actions import GATE, SKIP
 from .inner import functions
 from .prepared import ModelTables
+from .prices import NS
 
 if TYPE_CHECKING:
     from .evaluation import Chain
@@ -97,6 +98,9 @@ def costs_of(known: ModelTables, x: Copies, c: Copies, chip: Chip) -> tuple[Arra
     spent = {name: getattr(x, f"{name}_pj") for name in CHARGES if getattr(known.options, name)}
     if known.options.leakage:
         spent["leakage"] = x.leakage_pj_per_cycle * cycles
+        idle = chip.instances[0] * chip.leakage_mw[0] * NS / chip.clock_hz * cycles
+        if np.any(idle > 0.0):
+            spent |= {"leakage": spent["leakage"] - idle, f"{chip.names[0]} idle": idle}
     energy = x.energy_pj + x.leakage_pj_per_cycle * (cycles - x.cycles)
     for charge in known.strangers:
         spent[charge.type_name] = charged(charge, "pj", chip_counts(x, c, cycles), chip)

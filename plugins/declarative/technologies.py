@@ -151,7 +151,7 @@ class MemoryTable:
 
 @attrs.frozen(kw_only=True)
 class ChannelTable:
-    """Power of an off-chip memory channel without traffic."""
+    """Power of an off-chip memory channel: open banks during transfers, a state of less power between transfers."""
 
     source: str = ""
     """Source of the figures."""
@@ -161,6 +161,22 @@ class ChannelTable:
     """Power with open banks."""
     refresh_mw: float = attrs.field(validator=attrs.validators.ge(0))
     """Average power of refreshing."""
+    power_down_mw: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Power in power-down, without refreshing; absent: banks stay open."""
+    self_refresh_mw: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.ge(0))
+    )
+    """Power in self-refresh, refreshing included; absent: power-down."""
+
+    def idle_mw(self, state: str) -> float:
+        """Power of a channel between transfers in a state of `Dram.idle`."""
+        down = self.open_mw if self.power_down_mw is None or state == "open" else self.power_down_mw
+        refreshing = down + self.refresh_mw
+        return self.self_refresh_mw if state == "self-refresh" and self.self_refresh_mw is not None else refreshing
+
+    def transfer_pj_per_bit(self, state: str) -> float:
+        """Energy of open banks during transfers above the idle state, at the channel's bandwidth."""
+        return max(0.0, self.open_mw + self.refresh_mw - self.idle_mw(state)) / (8.0 * self.gigabytes_per_s)
 
 
 @attrs.frozen(kw_only=True)
@@ -288,12 +304,12 @@ class TableTechnology(Technology):
     def leakage_mw(self, level: Level) -> float:
         """Static power of a level in mW. A table without a `leakage_factor` scales with the device width, so with the
         node, and with the voltage: the current per width of a device class hardly changes between nodes. An off-chip
-        level has the power of its channels without traffic."""
+        level has the power of its channels between transfers."""
         standard = getattr(level.memory, "standard", None)
         if standard is not None and standard in self.off_chip_channels:
             channel = self.off_chip_channels[standard]
             count = max(1, math.ceil(_gigabytes_per_s(level) / channel.gigabytes_per_s - 1e-9))
-            return count * (channel.open_mw + channel.refresh_mw)
+            return count * channel.idle_mw(getattr(level.memory, "idle", "open"))
         return sum(
             table.by_capacity(table.leakage_mw, bits)
             * _or(table.leakage_factor, (self.node_nm / table.node_nm) * (self.voltage / table.voltage))
@@ -355,7 +371,9 @@ class TableTechnology(Technology):
     def _pj_per_bit(self, level: Level, capacity_bits: float | None, write: bool) -> float:
         standard = getattr(level.memory, "standard", None)
         if standard is not None:
-            return self._given("off_chip_pj_per_bit", "standard", standard, level)
+            channel = self.off_chip_channels.get(standard)
+            more = channel.transfer_pj_per_bit(getattr(level.memory, "idle", "open")) if channel else 0.0
+            return float(self._given("off_chip_pj_per_bit", "standard", standard, level)) + more
         table = self._table(level)
         factor = _or(table.energy_factor, self.scale(table.node_nm, table.voltage))
         return table.pj_per_bit(capacity_bits, write, factor)

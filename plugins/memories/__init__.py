@@ -10,6 +10,8 @@ import attrs
 from sparsemap import hookimpl
 from sparsemap.pieces.contracts import MemoryLevel
 
+IDLE = ("open", "power-down", "self-refresh")
+
 
 @attrs.frozen(kw_only=True)
 class Dram(MemoryLevel):
@@ -19,6 +21,9 @@ class Dram(MemoryLevel):
 
     standard: str = "lpddr4"
     """Off-chip energy of the technology, such as "lpddr4" or "hbm2"."""
+    idle: str = attrs.field(default="power-down", validator=attrs.validators.in_(IDLE))
+    """State of the channels between transfers, for the charge `leakage`: `open` banks, `power-down`, or `self-refresh`.
+    The power of open banks during transfers is part of the energy per bit."""
 
 
 class Sram(MemoryLevel):

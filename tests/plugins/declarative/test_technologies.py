@@ -71,7 +71,7 @@ def test_the_sets_enclose_each_other_and_published_energies() -> None:
     ],
 )
 def test_channels_of_dram_draw_power_without_traffic(dram: dict[str, Any], power_mw: float) -> None:
-    assert problem("12nm-recommended", dram=dram).leakage_mw(0) == pytest.approx(power_mw)
+    assert problem("12nm-recommended", dram=dram | {"idle": "open"}).leakage_mw(0) == pytest.approx(power_mw)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +130,24 @@ def test_less_area_a_bit_than_its_cell_is_refused_with_the_row(change: dict[str,
 def test_all_sets_with_a_cell_keep_to_it() -> None:
     stated = [name for name in REGISTRY.names("technology") if REGISTRY.get("technology", name).cell_um2]
     assert set(SETS) <= set(stated)
+
+
+@pytest.mark.parametrize(
+    ("standard", "state", "milliwatt", "pj_per_bit"),
+    [
+        ("lpddr4", "open", 44.0, 8.0),
+        ("lpddr4", "power-down", 12.3, 8.0 + 31.7 / 51.2),
+        ("lpddr4", "self-refresh", 1.2, 8.0 + 42.8 / 51.2),
+        ("hbm2", "power-down", 51.0, 3.9 + 32.0 / 256.0),
+    ],
+)
+def test_a_channel_between_transfers_draws_the_power_of_its_state(standard, state, milliwatt, pj_per_bit):
+    """A design that transfers all the time pays for open banks in any state."""
+    levels = [
+        {"name": "DRAM", "class": "dram", "standard": standard, "idle": state, "bandwidth": "1 GB/s"},
+        {"name": "GLB", "class": "sram", "capacity": "64 KB"},
+    ]
+    hardware = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC"}}
+    problem = load_problem("mm1", hardware)
+    assert problem.technology.leakage_mw(problem.levels[0]) == pytest.approx(milliwatt)
+    assert problem.technology.energy_pj(problem.levels[0], "read") == pytest.approx(16 * pj_per_bit)
