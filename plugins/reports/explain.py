@@ -137,7 +137,7 @@ def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
         return lines
     energy, cycles = format_energy(outcome.energy_pj), format_count(outcome.cycles)
     rows = [["EDP", f"{outcome.edp:.3e} pJ * cycles: {energy} times {cycles} cycles"]]
-    if text := chip_text(outcome.costs):
+    if text := chip_text(outcome.costs, outcome.design.units_mm2):
         rows.append(["chip", text])
     if outcome.limit:
         rows.append(["limit", f"{outcome.limit}, {cycles} cycles"])

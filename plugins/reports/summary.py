@@ -31,7 +31,7 @@ class SummaryText(Exporter):
         numbers = [["score", f"{best.score:.6g}{unit}   {result.objective}"]] if best.score != best.edp else []
         numbers += [["EDP", f"{best.edp:.3e} pJ * cycles{where}"], ["energy", format_energy(best.energy_pj)]]
         numbers.append(["cycles", format_count(best.cycles) + limit])
-        if text := chip_text(best.costs):
+        if text := chip_text(best.costs, best.design.units_mm2):
             numbers.append(["chip", text])
         if result.bound is not None and result.gap is not None:
             proof = f"{result.bound:.3e}{unit}, proven for these sizes in space {result.space}: {result.gap:.2f}x"

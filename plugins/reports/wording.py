@@ -155,6 +155,7 @@ CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text
 """Costs derived from the chip, with their text functions."""
 
 
-def chip_text(costs: Mapping[str, float]) -> str:
-    """`10.4 us, 25 W, 52.1 mm2`: costs derived from the chip; "" if none."""
-    return ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
+def chip_text(costs: Mapping[str, float], units_mm2: float = 0.0) -> str:
+    """`10.4 us, 25 W, 52.1 mm2`: costs derived from the chip; "" if none. `units_mm2`: sparse units beside the chip."""
+    found = ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
+    return f"{found} + {area_text(units_mm2)} of sparse units" if found and units_mm2 else found

@@ -182,22 +182,32 @@ def _is_number(value: Any) -> bool:
 
 
 def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
-    """Area of the converter and the sparse units of a hardware, each unit in 16-bit MACs. A mechanism has a unit per
-    child of each instance, or per compute unit; a format has a decoder per instance of every level on chip."""
+    """Area of the converter and the sparse units of a hardware."""
     converter = hardware.converter.area_mm2 if hardware.converter else 0.0
     if hardware.units is None:
         return converter
+    mechanisms = {
+        place: [registry.get("mechanism", name).unit_macs for name in names]
+        for place, names in hardware.units.mechanisms.items()
+    }
+    formats = [registry.get("format", name).unit_macs for names in hardware.units.formats.values() for name in names]
+    return sparse_mm2(levels, technology, hardware, mechanisms, formats) + converter
+
+
+def sparse_mm2(
+    levels: Sequence[Level], technology: Technology, hardware: Hardware, mechanisms: Mapping[str, Sequence[float]],
+    formats: Sequence[float],
+) -> float:  # fmt: skip
+    """Area of sparse units, given in 16-bit MACs each: of mechanisms by place, a unit per child of each instance, or per
+    compute unit; of formats, a decoder per instance of every level on chip."""
     children = {level.name: level.instances * level.fanout for level in levels}
     children[hardware.compute.name] = levels[-1].instances * levels[-1].fanout
-    decoders = sum(level.instances for level in levels if level.capacity_bits is not None)
-    total = 0.0
-    for place, names in hardware.units.mechanisms.items():
+    total = sum(level.instances for level in levels if level.capacity_bits is not None) * math.fsum(formats)
+    for place, macs in mechanisms.items():
         if place not in children:
             raise SpecError.at("", join("mechanisms", place), unknown("place", place, children))
-        total += children[place] * math.fsum(registry.get("mechanism", name).unit_macs for name in names)
-    for names in hardware.units.formats.values():
-        total += decoders * math.fsum(registry.get("format", name).unit_macs for name in names)
-    return total * technology.mac_area_mm2(16) + converter
+        total += children[place] * math.fsum(macs)
+    return total * technology.mac_area_mm2(16)
 
 
 def _limits(values: Any) -> Array:

@@ -219,6 +219,20 @@ class Design:
             chosen.setdefault(kind, {}).setdefault(name, []).append(where)
         return chosen
 
+    @property
+    def units_mm2(self) -> float:
+        """Area of the decoders and skipping units of this design beside the chip's area; 0 where the hardware lists the
+        units of the chip."""
+        from .chip import sparse_mm2
+
+        problem, columns = self.problem, self.batch.columns.keys()
+        if problem.hardware.units is not None or not {"formats", "bounds", "mechanisms"} <= columns:
+            return 0.0
+        units = {place.name: [self.mechanism(place).unit_macs] for place in problem.places}
+        tensors = range(len(problem.tensors))
+        formats = {(t, rank.format.name): rank.format.unit_macs for t in tensors for rank in self.ranks(t)}
+        return sparse_mm2(problem.levels, problem.technology, problem.hardware, units, [*formats.values()])
+
     def _column(self, name: str) -> Array:
         return self.batch.columns[name][..., 0]
 

@@ -108,3 +108,15 @@ def test_any_design_of_a_space_has_as_many_ranks_as_loops_that_move_the_tensor(r
 
 def test_used_slots_are_the_last_ones():
     assert slots_used(3, np.array([0, 2, 5])).T.tolist() == [[False] * 3, [False, True, True], [True] * 3]
+
+
+@pytest.mark.parametrize("hardware", ["mobile", "cloud"])
+def test_sparse_units_of_a_design_have_the_area_of_a_chip_with_these_units(hardware, registry):
+    problem = load_problem("mm1", hardware, registry=registry)
+    one = Design(problem, problem.space.decode(problem.space.guess(1, np.random.default_rng(3))))
+    formats = {x.name: sorted({rank.format.name for rank in one.ranks(t)}) for t, x in enumerate(problem.tensors)}
+    mechanisms = {place.name: [one.mechanism(place).name] for place in problem.places}
+    units = {"extends": hardware, "units": {"formats": formats, "mechanisms": mechanisms}}
+    built = load_problem("mm1", units, registry=registry)
+    assert one.units_mm2 == pytest.approx(float(built.chip.units_area_mm2)) and one.units_mm2 > 0.0
+    assert Design(built, one.batch).units_mm2 == 0.0
