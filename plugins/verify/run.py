@@ -24,6 +24,8 @@ SECONDS_PER_COMPUTE = 1.3e-6
 SECONDS_PER_TRIAL = 0.02
 BYTES_PER_COMPUTE = 60
 LIMIT_BYTES = 8e9
+SHORTENED = 4_000_000
+"""Most computes of a shortened design."""
 QUANTITIES = ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update")
 
 
@@ -84,6 +86,11 @@ def _inconsistent(sim: Simulation, rows: Sequence[CountRow]) -> tuple[str, ...]:
             except (AssertionError, SparseMapError) as error:
                 found[str(error)] = None
     return tuple(found)
+
+
+def computes_within(trials: int) -> int:
+    """Computes of a shortened design whose trials take about a minute, at most `SHORTENED`."""
+    return min(int((LIMIT_SECONDS / trials - SECONDS_PER_TRIAL) / SECONDS_PER_COMPUTE), SHORTENED)
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:

@@ -53,6 +53,22 @@ def execution(best: Best, seed: int) -> Execution | str:
     )  # fmt: skip
 
 
+def of_a_minute(problem: Problem, designs: Designs, trials: int) -> tuple[Problem, Designs, str]:
+    """The problem and the first of `designs`, with shorter loops if the trials would take more than about a minute, and a
+    note on these loops; "" for a whole design."""
+    from .run import TooLarge, computes_within, refuse_large
+
+    try:
+        refuse_large(math.prod(int(size) for size in problem.sizes.values()), trials, force=False)
+        return problem, designs, ""
+    except TooLarge:
+        small, one = shortened(problem, designs, computes_within(trials))
+    if small is problem:
+        return problem, designs, ""
+    sizes = ", ".join(f"{dim} {int(size):,} of {int(problem.sizes[dim]):,}" for dim, size in small.sizes.items())
+    return small, one, f"shorter loops, of about a minute: {sizes}; --force executes the whole design"
+
+
 def _few(problem: Problem) -> str:
     sizes, operands = problem.sizes, (tensor for tensor in problem.tensors if not tensor.output)
     computes = math.prod(int(size) for size in sizes.values())
@@ -95,7 +111,7 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
     small = load_problem(
         _workload(problem, sizes), _hardware(problem, bounds, designs), problem.space_spec, problem.objective,
         problem.cost_model, registry=problem.registry,
-    )  # fmt: skip
+    ).laid_out(sizes)  # fmt: skip
     one = designs.take(slice(0, 1))
     return small, attrs.evolve(one, columns={**one.columns, "bounds": bounds[:, :, None]})
 

@@ -1,10 +1,11 @@
 """The command, what it refuses, and that one seed gives one report."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.verify import TooLarge, verify
+from sparsemap_plugins.verify import TooLarge, run, verify
 from sparsemap_plugins.verify.report import CountRow, spread
 from verify_designs import BITMASK, build, example, random_design
 
@@ -80,14 +81,17 @@ def test_command(file):
     assert row["verdict"] == "exact"
 
 
-def test_command_reports_refusals_without_a_traceback(file):
+def test_loops_of_a_large_design_are_shortened(file, monkeypatch):
+    """The command says so; from Python, a large design is refused."""
+    monkeypatch.setattr(run, "LIMIT_SECONDS", 1.0)
     table = example()
     table["workload"]["dims"] = {"m": 4096, "k": 4096, "n": 4096}
     table["mapping"]["L1_T"] = ["m=2048", "k=512", "n=512"]
-    refused = cli(file(table))
-    assert refused.exit_code == 2
-    assert "more than verify does without --force" in refused.output
-    assert "Traceback" not in refused.output
+    done = cli(file(table), "--trials", 2)
+    assert "Traceback" not in done.output and "output equal to the dense product: yes" in done.output
+    assert re.search(r"shorter loops, of about a minute: m [\d,]+ of 4,096, k [\d,]+ of 4,096", done.output)
+    with pytest.raises(TooLarge, match="more than verify does without --force"):
+        verify(*build(table), trials=2)
 
 
 def test_metadata_of_windows_is_said_to_be_read_in_proportion_to_words():
