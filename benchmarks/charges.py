@@ -2,8 +2,7 @@
 hour.
 
 A cell is a workload of the paper on one of its platforms. The best design of a search under `timeloop` is evaluated
-with every single charge and with all, and a second search runs under `physical`.
-"""
+with every single charge and with all, and a second search runs under `physical`."""
 
 from __future__ import annotations
 

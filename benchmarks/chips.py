@@ -1,7 +1,6 @@
 """The cost of sharing a chip: `python benchmarks/chips.py --jobs 16 --budget 60 --layer-budget 100 --out FILE.md`.
 
-Each layer, or all layers together, choose sizes and units, judged layer by layer.
-"""
+Each layer, or all layers together, choose sizes and units, judged layer by layer."""
 
 from __future__ import annotations
 

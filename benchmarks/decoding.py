@@ -3,8 +3,7 @@ decoding|passing] [--budget 500] [--seeds 1] [--network NAME] [--out FILE.csv]`.
 
 Searches 84 cells, or networks, with and without the genes of a segment (for `decoding` on hardware with decoders at all
 inner levels), and prints the best EDP of all seeds with the genes over the best without, and decoded or passing tensors
-of the best designs. With --out an interrupted run goes on.
-"""
+of the best designs. With --out an interrupted run goes on."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ multiply-accumulates; capacities shrink as the tensors do, every fan-out by the 
 ratio of each level's time to the computes; energies per access are of the full size, leakage is in proportion to the
 lanes. With fewer than `PRODUCTS` nonzero products, both operands become denser. In each cell, a search under `physical`
 chooses a design, beside random valid designs. All are executed on three random tensors, with every charge, against the
-claims of `timeloop` and `physical`.
-"""
+claims of `timeloop` and `physical`."""
 
 from __future__ import annotations
 

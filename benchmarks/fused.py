@@ -5,8 +5,7 @@
 Prints a table: resident and sliding tensors between layers, energy, cycles and EDP layer by layer over the plan's, the
 largest use of the chip, and the proven gap to the best plan. `--times` adds processor time of the planned search over
 the search of layers alone, each in a process, `--jobs` at a time. `--published` plans the first five convolutions of
-VGG-E against a fused-layer paper, and two layers against DeFiNES.
-"""
+VGG-E against a fused-layer paper, and two layers against DeFiNES."""
 
 from __future__ import annotations
 

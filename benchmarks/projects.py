@@ -3,8 +3,7 @@ PAGE]`.
 
 A row per clone, of at most so many cases each, evenly: set-ups with an output beside their inputs, equal cycles and
 energies within 0.1 % under the rules of v3.0.3 or of evaluators before; then architectures, each with the parts beside
-it and the nearest problem, imported hardware and designs, and missing parts.
-"""
+it and the nearest problem, imported hardware and designs, and missing parts."""
 
 from __future__ import annotations
 

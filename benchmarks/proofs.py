@@ -4,8 +4,7 @@ Searches every workload of the paper on its platforms in the default space and c
 budgets are the first designs of a search. EDP over the best known of the cell: of these searches, of an earlier table
 (`--known`), and of a long search per cell (`--long`). Then proves each cell (`search --prove`) and checks the
 certificate. With `--work` every search leaves its row in a folder, and is not repeated for the same state of the code;
-`--minutes` ends early.
-"""
+`--minutes` ends early."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@
 The data set ships with scikit-learn: 1,797 images of 8 x 8 pixels; a quarter of each class is for testing. The network is
 trained to convergence, then pruned by `crisp` (N:M inside of blocks, in five steps) and by `one-shot` (blocks of 8 x 8
 channels) to several sparsities, with the same optimizer, momentum and schedule all the way. Needs the extras `torch` and
-`prune`.
-"""
+`prune`."""
 
 from __future__ import annotations
 

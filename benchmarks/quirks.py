@@ -1,8 +1,7 @@
 """Effects of each defect of Timeloop v3.0.3 on best and random valid designs: `python benchmarks/quirks.py`.
 
 Per cell, searches of 1,000 designs with two seeds and two objectives give the best designs, random sampling the others.
-All are evaluated by default, with each quirk, and with all. A design differs from a ten thousandth on.
-"""
+All are evaluated by default, with each quirk, and with all. A design differs from a ten thousandth on."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Searches cells in the spaces `paper` and `full` with every budget and seed, and compares the results with the best of
 any search of the cell, and with the best in the same space: the value of the wider space, and the distance of searches
-from convergence.
-"""
+from convergence."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ Prints valid designs per second and core, whole searches and rejected random des
 several batch sizes; designs on a second chip; time by module; start-up times; peak memory; and speed over the size of a
 problem. `--against` prints a single table: this tree and another commit, measured in turns in the same run
 (`pairs.py`). Times are processor time unless marked, for little disturbance by other programs; the calibration kernel
-compares machines.
-"""
+compares machines."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
     python benchmarks/warm_start.py --budgets 500 1000 --seeds 0 1
 
 Prints, per network and budget, the EDP of the network, warm over cold, and the geometric mean of the same ratio over
-the layers, each as the geometric mean over the seeds.
-"""
+the layers, each as the geometric mean over the seeds."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@
 `load_design(path)` reads a design file. `evaluate(problem, genomes)` evaluates your own genomes (B, G);
 `Search(problem).evaluate(genomes)` does so within a budget, with history, front and result. `search_network` searches
 the layers of a network, `run_study` the cells of a study. `problem.space` describes the genes. Plugins derive from the
-contracts (`Format`, `CostModel`, `Searcher` ...); `help` describes each contract. The command is `sparsemap --help`.
-"""
+contracts (`Format`, `CostModel`, `Searcher` ...); `help` describes each contract. The command is `sparsemap --help`."""
 
 from __future__ import annotations
 

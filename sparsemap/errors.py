@@ -1,8 +1,7 @@
 """All exceptions of SparseMap, and the shared wording of their messages.
 
 A user's mistake is reported with its file, the path inside the file, and the remedy; all mistakes of a file are
-reported together. An invalid *design* is never an exception: it is data with a named reason.
-"""
+reported together. An invalid *design* is never an exception: it is data with a named reason."""
 
 from __future__ import annotations
 

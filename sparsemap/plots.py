@@ -1,8 +1,7 @@
 """How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes (`plots.mplstyle`); figures
 of panels with lines, points and bars; and reports with one.
 
-matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls.
-"""
+matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls."""
 
 from __future__ import annotations
 

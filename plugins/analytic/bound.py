@@ -33,8 +33,7 @@ computes kept: C / R * (1 - (1 - actual/C)^R), where R computes share an update.
 
 A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost
 fan-out, a class has a pair of costs: energies add, cycles are the maximum. Every design is at or above one of these
-pairs in both, so the minimum of an objective growing with both is a bound: a saving of energy may cost cycles.
-"""
+pairs in both, so the minimum of an objective growing with both is a bound: a saving of energy may cost cycles."""
 
 from __future__ import annotations
 

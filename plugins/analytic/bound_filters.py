@@ -144,8 +144,7 @@ class LeastAccesses:
         leader tile still covers all loops inside the tile, `stays`.
 
         `sums` (n,): words of the output; the result is the smaller of the accesses left by filters and the nonzeros of
-        these words. `every`: without filters.
-        """
+        these words. `every`: without filters."""
         least = words
         for action in () if every else self.filters(t, level):
             share: Array = np.ones_like(words)
@@ -195,8 +194,7 @@ class LeastAccesses:
         Encoding: number of actions; per action, the number of leaders; per leader, start and length of the table of
         `there_in_steps`, whether the leader covers everything met, and the number of ranks beside; per rank, the
         dimensions with the columns of the largest number of children along them (`InnerTiles.ways`). Returned with the
-        tables, and log2 of the accesses made by computes one by one.
-        """
+        tables, and log2 of the accesses made by computes one by one."""
         dims, tables, filters = self.judged(t, level), list[Array](), self.filters(t, level)
         found = [len(filters)]
         for action in filters:

@@ -3,8 +3,7 @@
 A hierarchy is a path from one word to the whole tensor: every rank multiplies the extent of one dimension, from the
 inside outwards, with one format. The cost of a rank depends on the part below, the length, the format, and the
 knowledge from the next outer rank. So the cheapest path is found rank by rank, over the extents reached and the
-knowledge there. The tables used for designs price each step.
-"""
+knowledge there. The tables used for designs price each step."""
 
 from __future__ import annotations
 

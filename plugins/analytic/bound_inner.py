@@ -5,8 +5,7 @@ the innermost around it. A tensor moved by this loop is delivered in each step. 
 inner loop moves it, or returns with every tile of the level. A filter looks at the data met by a child's tile: finer
 tiles let the filter remove more, but come more often. A word used by R children crosses the tree to all of them and is
 written R times; the factors R of tensors sharing a fan-out cannot all be small. Without the charge `network` the last
-two effects are not counted, so searches under `timeloop` are unaffected.
-"""
+two effects are not counted, so searches under `timeloop` are unaffected."""
 
 from __future__ import annotations
 

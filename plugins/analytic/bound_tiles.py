@@ -2,8 +2,7 @@
 
 A grid has all tiles of a level: extents dividing the sizes. Along every dimension, a tile of a level divides the tile
 of the next outer level. So the minimum of an inner level inside a given outer tile is the minimum over the divisors of
-the outer extents.
-"""
+the outer extents."""
 
 from __future__ import annotations
 

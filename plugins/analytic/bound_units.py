@@ -4,8 +4,7 @@ The number of accesses depends on the way to share the innermost fan-out. Withou
 (`bound`); but no loop over the units exceeds the tile's extent. A child reading a compressed tile of n words also reads
 its part of the metadata, at least the entropy (`bound_words`), or the zeros. A tensor leading a filter there has all
 metadata read (`filter-metadata`), except for words held back by outer filters, which look at all of a leader's tile in
-the child. All costs are relative to the costs already charged for a way.
-"""
+the child. All costs are relative to the costs already charged for a way."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ A compressed tensor stores the places of its nonzeros. With `run-lengths`, metad
 tile with r of N words at equally likely places, the mean length is at least the length of a one-to-one code: H - log2(1
 + H) - log2(e) for entropy H. A tile of n words has at least n / N of the tensor's entropy (all tiles together have no
 less), minus up to one bit for emptiness, which the outer level may hold. For a whole tensor, the cheapest hierarchy of
-ranks is known as well (`bound_formats`).
-"""
+ranks is known as well (`bound_formats`)."""
 
 from __future__ import annotations
 

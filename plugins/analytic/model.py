@@ -1,6 +1,5 @@
 """The analytical cost model: designs in, energy, cycles and reasons out. `inner` holds the chain; `evaluation` fills
-the tables.
-"""
+the tables."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A padded size keeps its words and computes (`remainders`), but has other tiles: extents dividing the larger size. So all
 tiles of many sizes form one grid, each size has a part of this grid, and usable fan-outs are counted size by size.
-Inner tiles and hierarchies of ranks are ignored: the result takes tens of milliseconds, much less than the bound.
-"""
+Inner tiles and hierarchies of ranks are ignored: the result takes tens of milliseconds, much less than the bound."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A hardware with `choices` is a space of chips (`genes`). A chip is worth what the plans of its networks cost when their
 layers are searched on it (`layers`, `worth`, `model`); `search` runs the outer search, `result` writes the chosen chip
-with its designs.
-"""
+with its designs."""
 
 from __future__ import annotations
 

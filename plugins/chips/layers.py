@@ -215,8 +215,7 @@ def searched(
     larger share continues the search, or repeats the work of another process.
 
     Searches start from the designs of `near`; searches with tensors on chip also from designs without. With a folder,
-    results are written there.
-    """
+    results are written there."""
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
     seed = inner.seed if seed is None else seed
     found: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,7 @@
 """The bits of formats in TOML: writing and reading of their lists (`codes.py`, docs/plugins/format.md).
 
 Lists write fields of whole bits. `number` is the number of entries of each fiber, as counted by offsets of the rank
-above.
-"""
+above."""
 
 from __future__ import annotations
 

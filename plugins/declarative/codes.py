@@ -3,8 +3,7 @@
 `sparsemap/inner/fiber_codes.py` computes the mean bits of a list; `codec.py` writes and reads lists. The end of a fiber
 is given by its length (`length`), by a number before the fiber (`count`), by an entry without a position (`marker`), by
 one number for all fibers of a tile (`same`), by nothing if all groups of the tensor have equally many entries (`even`),
-or by the rank above (`parent`).
-"""
+or by the rank above (`parent`)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ compressed = true
 group = 8
 groups = "mask"
 lists = "mask"
-```
-"""
+```"""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ class ExpressionFormat(Format):
     to name a position of the fiber, and a place in the tile below), `longest` (expected non-empty positions of the
     fullest fiber of the tensor, for `padded` formats). With a `block`, the positions are blocks. Functions: `ceil`,
     `floor`, `log2`, `log`, `sqrt`, `exp`, `abs`, `minimum`, `maximum`, and `where(condition, a, b)`. The payload of a
-    rank links to the rank below; the cost model drops the payload of the innermost rank.
-    """
+    rank links to the rank below; the cost model drops the payload of the innermost rank."""
 
     type_name: ClassVar[str] = "expression"
     by_spec: ClassVar[bool] = True

@@ -1,6 +1,5 @@
 """Formats of TOML as numbers for `sparsemap/inner/fiber_codes.py`, and the mean length of `codec.py`'s output (section
-6.2).
-"""
+6.2)."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ name = "skip-q-by-p"
 action = "skip"
 filters = [{ target = "Q", leader = "P" }]
 needs_leader_metadata = true
-```
-"""
+```"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Expressions of counts as programs for `sparsemap/inner/count_programs.py`: pairs of an operation and a number, for a
-stack.
-"""
+stack."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 The contents of a tile depend only on the distance from the diagonal, delta = first column - first row, because aligned
 tiles lie inside the matrix. Tiles are counted per delta in closed form: the cost grows with the width of the band, not
-with the number of tiles.
-"""
+with the number of tiles."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ The uniform model (section 5.1), applied to blocks instead of words. Assumptions
 * tiles are aligned. In a rank with a tile as long as a block or a multiple, the tile holds whole blocks; a shorter tile
   lies within one block. A tile touches prod ceil(tile/block) blocks, all alike;
 * where neither length divides the other, as at a cut-off edge, the touched blocks share the tile's words equally, and
-  occupancies are rounded to whole words.
-"""
+  occupancies are rounded to whole words."""
 
 from __future__ import annotations
 

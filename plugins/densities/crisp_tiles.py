@@ -5,8 +5,7 @@ nonzeros of its groups: a fixed number for whole groups, hypergeometric per row 
 independent, so their distributions are convolved, as products of Fourier transforms. Tiles of the same size in
 different positions relative to the blocks are averaged. All of this is exact up to 1e-15 in absolute probability,
 except for tiles with more than `crisp_sums.POINTS` possible occupancies within reach: there, an occupancy is split
-between the nearest two of so many points.
-"""
+between the nearest two of so many points."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Other views of tensors: several ranks merged into one (5.8), or stored by hardware with N:M multiplexers independent
-of the pattern (5.9).
-"""
+of the pattern (5.9)."""
 
 from __future__ import annotations
 

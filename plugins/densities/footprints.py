@@ -2,8 +2,7 @@
 
 A matrix is cut into blocks, and its rows into groups of `m` neighbouring columns. A tile covers the same columns in
 each *band*, the part of a block row inside the tile. The part of one block inside a tile is a *footprint*. Tiles with
-equal footprints have the same distribution of nonzeros, so a few tiles stand for all.
-"""
+equal footprints have the same distribution of nonzeros, so a few tiles stand for all."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Notation: of `total` words, `marked` are nonzero and `taken` are examined. `none(N, r, n)` is P(0), symmetric in
 `marked` and `taken`. The conditional P0(n'|n,k) is `none(n, n', k)`: of the n words of a tile, n' form the sub-tile and
-k are nonzero.
-"""
+k are nonzero."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ def table(total: int, marked: int, taken: int) -> tuple[Nonzeros, Probabilities]
 
         log P(k+s) - log P(k) = sum of the s log ratios between = s f(mid) + (s^3 - s)/24 f''(mid)
 
-    The equal-step sum over so smooth a peak is exact to rounding, and a single P to about 1e-9.
-    """
+    The equal-step sum over so smooth a peak is exact to rounding, and a single P to about 1e-9."""
     least, most = max(0, taken + marked - total), min(taken, marked)
     if least == most:
         return np.array([least]), np.ones(1)

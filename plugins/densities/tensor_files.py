@@ -1,8 +1,7 @@
 """Tensors in files: Matrix Market (.mtx), SciPy's sparse matrices (.npz), NumPy's arrays (.npy), digits 0 and 1 (.txt).
 
 A file may be hostile. The size announced in the header is compared with the expected tensor and with a limit before any
-allocation, and indices are checked before use.
-"""
+allocation, and indices are checked before use."""
 
 from __future__ import annotations
 

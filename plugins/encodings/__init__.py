@@ -3,8 +3,7 @@
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
 the formats, `gate-skip` the mechanisms, `decoding` the level from which inwards tensors are uncompressed, and `passing`
 the levels keeping each tensor. `dataflow` provides orders and bounds under constraints. `fixed` provides any of these
-columns as constants; `manual-strategy` and `expert-mapping` derive constants from the problem.
-"""
+columns as constants; `manual-strategy` and `expert-mapping` derive constants from the problem."""
 
 from sparsemap import hookimpl
 

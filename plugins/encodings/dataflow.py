@@ -1,7 +1,6 @@
 """Mappings under constraints, as in the dataflow of an accelerator (Timeloop: architecture constraints).
 
-docs/plugins/segment.md has an example.
-"""
+docs/plugins/segment.md has an example."""
 
 from __future__ import annotations
 

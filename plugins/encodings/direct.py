@@ -1,6 +1,5 @@
 """Encodings for comparison with the paper's: loop bounds as genes (improved on in Section IV-B), and codes of loop
-orders without common features between neighbours (Fig. 10).
-"""
+orders without common features between neighbours (Fig. 10)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ The mapping follows from sizes and hardware, as if all tensors were dense, and d
    processing elements, unless more than half of the elements would be idle.
 2. Loop orders: dimensions outside of the stationary tensor are innermost on every level.
 3. Tiles: prime factors move between the temporal levels, each time the factor with the largest saving of energy of dense
-   traffic, while the tiles fill at most half of every buffer; the rest is room for metadata or a second buffer.
-"""
+   traffic, while the tiles fill at most half of every buffer; the rest is room for metadata or a second buffer."""
 
 from __future__ import annotations
 

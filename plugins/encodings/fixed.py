@@ -5,8 +5,7 @@
 type = "fixed"
 order = { L1_T = ["m", "k", "n"] }
 bounds = { L1_T = { m = 4, k = 8 }, L2_T = { n = 4 }, L2_S = { m = 8 } }
-```
-"""
+```"""
 
 from __future__ import annotations
 

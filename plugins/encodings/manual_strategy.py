@@ -1,8 +1,7 @@
 """A sparse strategy set by hand, for any mapping: an expert's choice before a search of mappings (Section V-E).
 
 Tensors with enough zeros are compressed like CSR; the processing elements skip by compressed operands, and the compute
-unit gates.
-"""
+unit gates."""
 
 from __future__ import annotations
 

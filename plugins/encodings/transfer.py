@@ -1,8 +1,7 @@
 """Designs of one problem rewritten for another: the same orders and inner tiles, and choices by name.
 
 Dimensions are matched by name. A dimension of the target missing in the source lies entirely in the outermost level, at
-its place in the workload.
-"""
+its place in the workload."""
 
 from __future__ import annotations
 

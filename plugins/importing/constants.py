@@ -1,8 +1,7 @@
 """Constants of an ONNX model: tensors of the file, and tensors computed from constants, such as dequantised weights.
 
 A few bytes can stand for any number of words (ConstantOfShape, Expand, a Concat of a Concat). The work is therefore
-counted first, by ONNX's inferred shapes, and constants beyond the limits are refused by name.
-"""
+counted first, by ONNX's inferred shapes, and constants beyond the limits are refused by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """MACs and weight words of a node, from the shapes of its tensors alone.
 
-The module shares no code with `products`. A node with different counts in the two is refused.
-"""
+The module shares no code with `products`. A node with different counts in the two is refused."""
 
 from __future__ import annotations
 

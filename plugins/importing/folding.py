@@ -1,8 +1,7 @@
 """A pass over a graph, node by node: shapes of all tensors, words of small tensors, branches and loops written out.
 
 The package `onnx` infers the shapes of a node at a time, with the words of the node's small inputs. Results that follow
-from sizes (Shape, Gather, Range, Where ...) are thus known to the next node, and nothing large is computed.
-"""
+from sizes (Shape, Gather, Range, Where ...) are thus known to the next node, and nothing large is computed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Standard ONNX nodes for operators of other domains, and for einsums of several tensors.
 
 Inner rotations, activations and biases are left out. The writer of the words does them, and no multiplication for a
-searched layer is lost.
-"""
+searched layer is lost."""
 
 from __future__ import annotations
 

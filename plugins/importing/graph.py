@@ -2,8 +2,7 @@
 
 Convolutions and products become workloads. Pooling, concatenations, and elementwise sums and products become
 operations. Other nodes pass their input on and are counted. For every tensor, the producing layer is recorded, and
-whether a ReLU set words to zero.
-"""
+whether a ReLU set words to zero."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Density model of given weights: dense, N:M, blocks, or nonzeros anywhere.
 
 Weights are viewed as outputs x reduced channels x taps of the window, (rows, columns, taps). Nothing is fitted: a
-pattern is reported only if the weights follow it, and a share of nonzeros is exact.
-"""
+pattern is reported only if the weights follow it, and a share of nonzeros is exact."""
 
 from __future__ import annotations
 

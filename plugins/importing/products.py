@@ -1,8 +1,7 @@
 """Operators as matrix products: the roles h, m, k and n of the axes in `Z[h, m, n] = P[h, m, k] * Q[h, k, n]`.
 
 An operator only labels the axes. A label of both tensors is k if summed, else h. A label of the first tensor alone is
-m, of the second alone n. A broadcast tensor therefore counts its words once.
-"""
+m, of the second alone n. A broadcast tensor therefore counts its words once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Repetition along axes of a tensor, as of the keys of grouped queries expanded to all heads.
 
 An axis is a list of factors, outer to inner, each marked as varying or repeating. Expand creates repeating factors;
-reshaping and transposing moves factors.
-"""
+reshaping and transposing moves factors."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A tensor shares the words of another tensor, its root, if all nodes between keep each word: activations, other shapes,
 another order. A node that selects, repeats or transforms words makes a new root. A root becomes a layer only if a layer
-reads it.
-"""
+reads it."""
 
 from __future__ import annotations
 

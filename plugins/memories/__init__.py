@@ -1,7 +1,6 @@
 """Memory levels: off-chip DRAM, on-chip SRAM and register files.
 
-Each type has its own energy table in a technology (`Level.memory_class`).
-"""
+Each type has its own energy table in a technology (`Level.memory_class`)."""
 
 from typing import ClassVar
 

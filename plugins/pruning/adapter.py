@@ -3,8 +3,7 @@
 `prune(model, loader, loss)` goes all the way; `PrunedModel` is for other training loops: `step` replaces the masks.
 Masks are parametrizations of the weights (`torch.nn.utils.parametrize`): the forward pass sees masked weights, the
 backward pass reaches all words of kept blocks, and the parameters stay known to the optimizer, with its momentum. The
-NumPy core decides the masks, as for `digits`. PyTorch is imported by the functions.
-"""
+NumPy core decides the masks, as for `digits`. PyTorch is imported by the functions."""
 
 from __future__ import annotations
 
@@ -245,8 +244,7 @@ def prune(
     model's parameters, or a function of the parameters; all steps share it, with its momentum. The default is SGD as in
     the paper. `schedule` is a scheduler of learning rates, or a function of the optimizer, and goes on with every
     epoch. `evaluate(model)` is called after every step, in evaluation mode. SparseMapError for batches without samples
-    of the classes, and as `PrunedModel.of`.
-    """
+    of the classes, and as `PrunedModel.of`."""
     torch = _torch()
     found = PrunedModel.of(model, **about)
     found.positions = _positions(model, loader, found.layers)

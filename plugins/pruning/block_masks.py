@@ -2,8 +2,7 @@
 
 Masks are (R, C) bool, True for a kept block (*Weight Block Sparsity*, III-B, III-C, IV-B2). Scores alone may leave rows
 and columns without a block, and layers with inputs that no layer computes. So masks keep a block in as many rows and
-columns as possible, at the smallest loss of scores and with the same number of blocks.
-"""
+columns as possible, at the smallest loss of scores and with the same number of blocks."""
 
 from __future__ import annotations
 

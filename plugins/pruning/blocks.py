@@ -2,8 +2,7 @@
 
 The weights of a layer are an array (S, height, width, C): outputs, kernel, input channels; a fully connected layer has
 a kernel of 1 x 1. Pruning sees a matrix (S, K) with K = height * width * C, in one of two orders of columns: `hwc`, the
-input channel fastest, or `chw`, the kernel fastest.
-"""
+input channel fastest, or `chw`, the kernel fastest."""
 
 from __future__ import annotations
 

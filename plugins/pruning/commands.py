@@ -76,8 +76,7 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
 
     Criteria: saliency (class-aware, Eq. 1 of CRISP), saliency-all (of all classes), l1, l2, fisher, random; for
     one-shot and gradual also variance and tensor-variance. The folder gets weights, masks, workloads of each layer,
-    summary.csv and, for digits, runs.csv.
-    """
+    summary.csv and, for digits, runs.csv."""
     from sparsemap.cli.progress import steps_bar
 
     from .networks import NETWORK

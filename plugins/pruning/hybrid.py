@@ -1,8 +1,7 @@
 """N:M sparsity inside of blocks, with equally many blocks in every row of blocks (CRISP, Algorithm 1).
 
 Every row of blocks sorts its blocks by score. The r-th smallest blocks of all rows are a *rank column*: a block of each
-row, at any place. Rank columns of all layers compete; pruning a rank column takes a block of every row.
-"""
+row, at any place. Rank columns of all layers compete; pruning a rank column takes a block of every row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A convolutional network in NumPy, forward and backward, small enough for training on one core.
 
 Activations are (N, height, width, C), weights (S, height, width, C). A layer is a convolution with `same` padding and
-stride 1, or fully connected; then ReLU except in the last layer, then perhaps 2 x 2 max pooling.
-"""
+stride 1, or fully connected; then ReLU except in the last layer, then perhaps 2 x 2 max pooling."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Importance of words and blocks: the class-aware saliency of CRISP, norms, variance, Fisher information, chance.
 
-Scores are at least 0; the smallest are pruned first.
-"""
+Scores are at least 0; the smallest are pruned first."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Reports of a design: loop nest as in the paper's Fig. 13, energies, cycles and files for other programs; and the
-verbs to explain, compare and draw designs.
-"""
+verbs to explain, compare and draw designs."""
 
 from __future__ import annotations
 

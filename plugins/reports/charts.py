@@ -1,7 +1,6 @@
 """Charts of pages and figures: marks, and the axes, colours and scales of their drawings by matplotlib.
 
-A mark has a `row` or a place `value`, a `part` (stacked or coloured), a size, and a `tip` for readers who point at it.
-"""
+A mark has a `row` or a place `value`, a `part` (stacked or coloured), a size, and a `tip` for readers who point at it."""
 
 from __future__ import annotations
 

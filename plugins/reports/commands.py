@@ -35,8 +35,7 @@ def explain_command(
 
     QUANTITY is edp (the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. The report has the
     limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the
-    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
-    """
+    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model."""
     from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file

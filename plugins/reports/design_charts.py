@@ -1,7 +1,6 @@
 """Charts of a design: energy, cycles, roofline, room, area, busy levels, the chip as a tree, and the convergence of a search.
 
-Bars of energy add up to the energy of the design, bars of limits and waiting to its cycles.
-"""
+Bars of energy add up to the energy of the design, bars of limits and waiting to its cycles."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@
         par-for n3 in [0, 4)                                   4 of 16 PEB
 
 A loop is named after its dimension and its mapping level, so `n3` belongs to the third mapping level. Loops of bound 1
-are left out. A group of spatial loops has a note with the instances in use below.
-"""
+are left out. A group of spatial loops has a note with the instances in use below."""
 
 from __future__ import annotations
 

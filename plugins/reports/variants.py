@@ -1,8 +1,7 @@
 """A design with one thing about it changed, evaluated by its cost model: what that thing costs.
 
 A design is taken as the table of its file (`sparsemap.problem.design_file`), in which a change is a change of values; so
-any cost model answers, and no formula of a cost model is repeated here.
-"""
+any cost model answers, and no formula of a cost model is repeated here."""
 
 from __future__ import annotations
 

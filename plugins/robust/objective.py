@@ -1,8 +1,7 @@
 """Objective of designs for a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
 
 A design is evaluated in *scenarios*: every tensor with a density `range` at each of its points, in all combinations.
-The score is the weighted sum of the scenario scores, with the weights 1 / density as in the paper, or another `reduce`.
-"""
+The score is the weighted sum of the scenario scores, with the weights 1 / density as in the paper, or another `reduce`."""
 
 from __future__ import annotations
 

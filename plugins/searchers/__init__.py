@@ -3,8 +3,7 @@
 `memetic` is the default search, `pareto` the search for several objectives, `evolution` the paper's evolution strategy.
 `islands` runs populations side by side, `prove` ends with a proof, and `baselines` holds searchers for comparison.
 Searchers needing another package import the package when the search starts. `surrogate` descends a trained model of
-scores.
-"""
+scores."""
 
 from __future__ import annotations
 

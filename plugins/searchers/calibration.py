@@ -2,8 +2,7 @@
 
 A trial fixes a whole genome and varies one gene at a time. The relative change of the score per step of the gene,
 averaged over pairs of valid values and over trials, is the gene's sensitivity. Genes above three quarters of the range
-of sensitivities are high.
-"""
+of sensitivities are high."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Calibration finds the sensitive genes (Eq. 2-5). Hypercube initialisation spreads over these genes, and crossover keeps
 them together. Mutation turns from sensitive genes to the rest as the budget is spent (Eq. 6-7). All steps except
-calibration are operators.
-"""
+calibration are operators."""
 
 from __future__ import annotations
 

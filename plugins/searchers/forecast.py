@@ -3,8 +3,7 @@ proposals.
 
 Energy and cycles are nearly smooth over the logarithms of loop bounds. A Gaussian process learns the logarithm of the
 score from features of the loops: words of tiles, number of deliveries, instances in use. Other genes count as equal or
-different (Rasmussen and Williams, 2006; Matern 3/2 and linear kernel). The loops are in `inner/gaussian.py`.
-"""
+different (Rasmussen and Williams, 2006; Matern 3/2 and linear kernel). The loops are in `inner/gaussian.py`."""
 
 from __future__ import annotations
 

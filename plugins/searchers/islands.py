@@ -2,8 +2,7 @@
 
 Each island is a searcher with its share of the budget; the batches of all islands are evaluated together. Migrants
 replace the worst designs in the scored batch received by an island. This suits any searcher building its population
-from received designs (`takes_migrants`).
-"""
+from received designs (`takes_migrants`)."""
 
 from __future__ import annotations
 

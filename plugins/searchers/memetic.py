@@ -19,8 +19,7 @@ Designs with nearly equal scores often have very different tilings, with nothing
 demes that do not mix: one holds the designs from which the search starts, or the best of the previous round. A
 converged deme restarts. Then the best of all demes form one population. When this population has converged, or spent
 the round's plan, a new round begins. All demes propose at once, so a batch is as large as for one population. Only the
-end of the search depends on the budget: a larger budget is never worse.
-"""
+end of the search depends on the budget: a larger budget is never worse."""
 
 from __future__ import annotations
 

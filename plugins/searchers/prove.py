@@ -2,8 +2,7 @@
 
 No design is below the bound of its class. So once the best score is within a factor of the bounds of all classes,
 nothing can be better by more than this factor. If some classes stay below, with few enough designs for the remaining
-budget, all of their designs are tried, except for classes ruled out by a better design meanwhile.
-"""
+budget, all of their designs are tried, except for classes ruled out by a better design meanwhile."""
 
 from __future__ import annotations
 

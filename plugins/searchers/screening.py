@@ -4,8 +4,7 @@ A Gaussian process over genes, as in `forecast`. Scores are a sum of the effect 
 inform the effect of a rare value, and of joint effects of genes. Maximum likelihood of the known scores sets the shares
 of both effects, their reach, and the unexplained variance (Rasmussen and Williams, 2006, chapter 5). The genome with
 the largest expected improvement over the best is chosen (Jones, Schonlau and Welch, 1998), which excludes nearly known
-genomes. Each chosen genome is assumed to score its expected value, which keeps a batch diverse.
-"""
+genomes. Each chosen genome is assumed to score its expected value, which keeps a batch diverse."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 variation = Variation(space, mutations, crossover, rate)
 children, used = variation.mutate(variation.cross(pairs, context), context)
 scored = yield children
-variation.learn(used, scored.scores < bar)
-"""
+variation.learn(used, scored.scores < bar)"""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 `architecture`, `problem` and `sparse` make the parts of the input as plain tables; `exporter` writes them as YAML.
 `importer` reads a problem file. `project` reads whole projects, with the parts in `project_yaml`, `project_hardware`,
-`project_mapping` and `project_sparse`.
-"""
+`project_mapping` and `project_sparse`."""
 
 from __future__ import annotations
 

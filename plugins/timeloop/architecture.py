@@ -6,8 +6,7 @@ metadata have separate memories in Timeloop. If SparseMap shares a memory betwee
 size: enough room for every design valid in SparseMap.
 
 All Timeloop actions are listed, since Timeloop takes the energy of another action for a missing action. With this table
-Timeloop does not call Accelergy.
-"""
+Timeloop does not call Accelergy."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises,
 or any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared. Deviating
-or excluded set-ups are listed with the cause.
-"""
+or excluded set-ups are listed with the cause."""
 
 from __future__ import annotations
 

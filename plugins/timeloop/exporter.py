@@ -1,7 +1,6 @@
 """Exporter of a design as the complete input of `timeloop-model`, with a README of the commands and expected output.
 
-Timeloop concatenates its input files, so each is a block mapping without document marks.
-"""
+Timeloop concatenates its input files, so each is a block mapping without document marks."""
 
 from __future__ import annotations
 

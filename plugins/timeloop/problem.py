@@ -3,8 +3,7 @@
 Dimensions are single letters; levels are letters, digits and underscores. The mapping has, per storage level, temporal
 loops, spatial loops, and the stored tensors. Timeloop writes loops from inner to outer, and lists tensors not stored in
 a level as bypassed. All spatial loops go along X. Timeloop's default transfers between neighbours are switched off,
-except for tensors in `links`.
-"""
+except for tensors in `links`."""
 
 from __future__ import annotations
 

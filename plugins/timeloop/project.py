@@ -1,7 +1,6 @@
 """A Timeloop project as workload, hardware, space and design files, with a note on every value.
 
-A part that cannot be written has a note with its place; the other parts are written all the same.
-"""
+A part that cannot be written has a note with its place; the other parts are written all the same."""
 
 from __future__ import annotations
 

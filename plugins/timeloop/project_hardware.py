@@ -3,8 +3,7 @@
 A repeated component is a level with as many instances. The fan-out of a level is the number of next-level instances per
 instance. Parallel buffers for different tensors are separate levels in the order of the file, as in Timeloop. A
 component that stores nothing and only spreads the components below is a level too, since Timeloop counts words shared
-by neighbours per level.
-"""
+by neighbours per level."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A level lists ranks for the loops of its tile, from the outermost or the innermost loop. SparseMap has one list per
 tensor for the whole hierarchy, and the level of decoding. Levels that agree on every loop are merged into the list. On
-disagreement there is a note, and no design.
-"""
+disagreement there is a note, and no design."""
 
 from __future__ import annotations
 

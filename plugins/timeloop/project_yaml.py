@@ -1,7 +1,6 @@
 """YAML of a Timeloop project with the place of every value, and the notes on each value.
 
-Only plain data is built. A tag on a table, such as `!Component`, is kept as text under `TAG`; any other tag is refused.
-"""
+Only plain data is built. A tag on a table, such as `!Component`, is kept as text under `TAG`; any other tag is refused."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Only loops with a bound above one are ranks. The ranks of a level's tile are the loops from the level's temporal loops
 inwards; a tile of a single word has one rank without width. A tensor without a compressed rank is not mentioned.
 Uncompressed ranks above a compressed rank are written as offset pairs without payload, the only available form. The
-Timeloop format of a SparseMap format follows from the counted metadata, not from its name.
-"""
+Timeloop format of a SparseMap format follows from the counted metadata, not from its name."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 from sparsemap_plugins.verify import verify
 
 found = verify(problem, designs, trials=20, seed=0)
-print(found.text())
-"""
+print(found.text())"""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ innermost around the tile. The check
    tiles of the next level's children;
 4. counts the designs of classes reported as tried, and evaluates all (`designs`).
 
-The check counts less cost than the bound, so it may fail to confirm a valid proof; it reports the confirmed factor.
-"""
+The check counts less cost than the bound, so it may fail to confirm a valid proof; it reports the confirmed factor."""
 
 from __future__ import annotations
 

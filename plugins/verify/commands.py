@@ -36,8 +36,7 @@ def verify_command(
     Several designs are the layers of a plan, each layer reading the output of the layer before. They are executed in
     turns, with the intermediate tensors in buffers of the planned sizes. For the certificate of a search with --prove,
     the proof is checked: every class of designs by separate arithmetic, and exhausted classes by trying all designs
-    again.
-    """
+    again."""
     from sparsemap.cli.progress import steps_bar
     from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load

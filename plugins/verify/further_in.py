@@ -1,7 +1,6 @@
 """Least cost of designs inside the level next to the outermost, for certificates (`unavoidable`).
 
-All possible tiles of the inner levels, and all splits of a tile over the innermost fan-out, are tried individually.
-"""
+All possible tiles of the inner levels, and all splits of a tile over the innermost fan-out, are tried individually."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Least bits for the positions of a tensor's nonzeros, over all divisions into ranks and all formats.
 
-Counted part by part, for certificates (`certificate`).
-"""
+Counted part by part, for certificates (`certificate`)."""
 
 from __future__ import annotations
 

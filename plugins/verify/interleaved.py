@@ -2,8 +2,7 @@
 
 Each layer runs a turn of its outermost loop at a time, on words in the buffer. Reading a word absent from the buffer is
 an error. The producer runs when the consumer's next turn lacks words; words unread by later turns are dropped. All
-tiles of a layer stay in place meanwhile, so a layer's counts follow from its own nest, walked over the real tensors.
-"""
+tiles of a layer stay in place meanwhile, so a layer's counts follow from its own nest, walked over the real tensors."""
 
 from __future__ import annotations
 

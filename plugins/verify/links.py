@@ -1,8 +1,7 @@
 """Transfers between two storage levels: the words of each child at each step, and the children that share them.
 
 A child remembers only the tile of the step before, and only if that tile was sent. Children with tiles at the same
-place share the words.
-"""
+place share the words."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A tile moves with the metadata of the ranks below the child level. The ranks above are read once per pass over the
 level's tile, in equal shares per tile inside. Each word sent to a compute unit likewise bears an equal share. Metadata
-of the output follow the finished tiles, in proportion to the words moved.
-"""
+of the output follow the finished tiles, in proportion to the words moved."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Storage levels are numbered from the outermost (0) inwards; level S stands for the compute units. A *step* of a level is
 a combination of the temporal loops outside it, an *instance* a combination of the spatial loops outside. Both are
-numbered in the order of the nest, outermost loop slowest.
-"""
+numbered in the order of the nest, outermost loop slowest."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ back if the leader's words are zero; the output is computed. Counts are totals o
 * A format may store zeros: they move like nonzeros, and reach the compute units.
 * A gated, skipped or eliminated compute leaves its output word alone.
 
-`charges.py` adds the charges of a cost model.
-"""
+`charges.py` adds the charges of a cost model."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Words stored by the formats for a real tensor, rank by rank: whole blocks, whole dense parts, fibers of equal length.
 
 A fiber is stored if the rank above keeps its position. Above all compressed ranks, addresses are computed. There, a
-fiber is stored if it holds a nonzero, or if it leads to padded fibers, since empty rows store padding as well.
-"""
+fiber is stored if it holds a nonzero, or if it leads to padded fibers, since empty rows store padding as well."""
 
 from __future__ import annotations
 

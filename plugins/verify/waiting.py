@@ -4,8 +4,7 @@ A lane is a compute unit. Lanes below the same parent instance that use the same
 a transfer delivers it to all lanes at once, and the next tile comes when all lanes have finished. A level has room for
 `buffer_depth` tiles of a tensor. A transfer begins when the level has room, the words have arrived at the parent, and
 the ports are free; tiles needed first go first. Results leave when all sharing lanes have finished, and before the
-parent's tile does. (docs/model.md, `overlap` and `imbalance`.)
-"""
+parent's tile does. (docs/model.md, `overlap` and `imbalance`.)"""
 
 from __future__ import annotations
 

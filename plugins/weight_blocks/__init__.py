@@ -3,8 +3,7 @@
 `layers`, `networks`: what is compiled. `record`: how weights are stored. `splits`: what a core works on at a time.
 `memory`: what memory tiles hold, and where. `durations`, `schedule`: time. `quirks`: what the paper counts differently.
 `cost_model`, `segment`: splits as genes. `instructions`, `schedule_file`: what `compile` writes.
-`machinery`, `operations`, `simulate`: its execution.
-"""
+`machinery`, `operations`, `simulate`: its execution."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@
 
 LOAD, LOADW and WRITE go between DDR and memory tiles; LOADFM, LOADWM and WRITEFM between memory tiles and cores.
 Iterations with a window in the padding are groups of their own. Parts of the input channels follow each other, with
-partial sums in the core.
-"""
+partial sums in the core."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Per layer: WRITE of evicted tensors; for every tile of rows and pass of weights 
 parallel); per chunk of weights LOADWM, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core, back);
 then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration: iteration k
 starts at row first + k * step, but no later than `last`, so that left-over rows repeat some rows. Iterations take their
-buffers and locks in turn.
-"""
+buffers and locks in turn."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Every action follows from the fields of an instruction. Reading a stale or unwritten byte is an error, as is a tensor
 beyond a memory tile, or a tile or record larger than a buffer of a core. Computations decode the record from the memory
-tile, multiply its kept blocks alone, and count their cycles.
-"""
+tile, multiply its kept blocks alone, and count their cycles."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 All memory tiles are alike: a tensor has the same start and end address in all tiles, and each tile has a share of the
 columns of the image. Free places lie between live tensors; without a large enough hole, a layer evicts all others and
-runs from DDR to DDR, in tiles of rows, and its weights in passes.
-"""
+runs from DDR to DDR, in tiles of rows, and its weights in passes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Arithmetic of layers: decoded weights of cores, pools and sums, and dense references; int8, with sums in int32.
 
 Convolutions add a bias, shift right with rounding and saturate, after a ReLU if the layer has one, as do sums; an average
-divides by the size of its window and rounds. Products are sums of float64, exact below 2^53.
-"""
+divides by the size of its window and rounds. Products are sums of float64, exact below 2^53."""
 
 from __future__ import annotations
 

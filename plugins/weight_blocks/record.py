@@ -4,8 +4,7 @@ A chunk of `co` output and `ci` input channels, both whole blocks, is in this or
 channels (unless another part of the input channels carries the bias), an index with an entry per block position, and
 the kept blocks in the order of the index, row by row. Within a block the kernel's rows come first, then the kernel's
 columns, then the output channels, each with all input channels. The index has 16 bits per position, the column of a
-kept block or 0xFFFF, or a bit per position, the highest bit of a byte first.
-"""
+kept block or 0xFFFF, or a bit per position, the highest bit of a byte first."""
 
 from __future__ import annotations
 

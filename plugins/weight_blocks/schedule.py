@@ -3,8 +3,7 @@
 A chain of layers may run from its first input to its last output once per tile of rows (depth-wise tiling): backwards
 from the output, u rows of a layer's output need (u - 1) * stride + kernel rows of its input, clipped at the borders.
 Tiles overlap, and both compute the shared rows; but tensors between the layers may stay in the memory tiles. Weights
-are loaded for every tile again.
-"""
+are loaded for every tile again."""
 
 from __future__ import annotations
 

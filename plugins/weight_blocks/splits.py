@@ -2,8 +2,7 @@
 
 The columns of the image are split over the columns of cores, the output channels over their rows. A core then takes a
 chunk of weights (`co` output by `ci` input channels) and goes down the image in steps of `rows` output rows. A memory
-tile without room for a layer takes `tiles` of rows, and the weights in `passes` over the output channels.
-"""
+tile without room for a layer takes `tiles` of rows, and the weights in `passes` over the output channels."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ name = "strided-convolution"
 einsum = "Z[k, p, q] = P[c, 2*p + r, 2*q + s] * Q[k, c, r, s]"
 dims = { k = 64, c = 32, p = 28, q = 28, r = 3, s = 3 }
 density = { P = 0.4, Q = { type = "structured", density = 0.5 } }
-```
-"""
+```"""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ r = 3
 s = 3
 padding = 1
 density = { P = 0.5, Q = { type = "n-of-m", n = 2, m = 4 } }
-```
-"""
+```"""
 
 from __future__ import annotations
 

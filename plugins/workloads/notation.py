@@ -1,6 +1,5 @@
 """Parser of `Z[k, p, q] = P[c, 2*p + r, q + s] * Q[k, c, r, s]`. Every ValueError gives the found and the expected
-text.
-"""
+text."""
 
 from __future__ import annotations
 

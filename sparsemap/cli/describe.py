@@ -1,7 +1,6 @@
 """Description of a piece for `sparsemap list`: the class, the fields with their meaning, and the origin.
 
-The meaning of a field is the text below the field in the class.
-"""
+The meaning of a field is the text below the field in the class."""
 
 from __future__ import annotations
 

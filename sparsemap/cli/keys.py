@@ -1,7 +1,6 @@
 """Keys of specs, read from the classes: types, units, defaults, limits, and meanings.
 
-`list`, `extra schema` and the reference are three ways to write the keys.
-"""
+`list`, `extra schema` and the reference are three ways to write the keys."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 For a quick start, the module of a verb is imported on use, and plugins are loaded only by verbs in need of plugins.
 Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 without a valid design, 2 for wrong input, 130 when
-interrupted.
-"""
+interrupted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """JSON Schemas of spec files for completion and checks in editors; written from the classes and the registry.
 
 A schema knows the names of its registry. A schema is milder than `sparsemap check`: dependencies on other keys or files
-are not checked. Draft 7, for TOML editors.
-"""
+are not checked. Draft 7, for TOML editors."""
 
 from __future__ import annotations
 

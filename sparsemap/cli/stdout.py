@@ -1,8 +1,7 @@
 """What verbs print to standard output: text, or with `--json` one JSON value.
 
 A verb hands data and text to `answer`. With `--json` standard output gets the data alone, once the verb ends; other text
-of the verb goes to standard error. A verb without data answers with the lines of its text.
-"""
+of the verb goes to standard error. A verb without data answers with the lines of its text."""
 
 from __future__ import annotations
 

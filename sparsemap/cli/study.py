@@ -1,6 +1,5 @@
 """Verbs about many searches: run the cells of a study or the layers of a network, and compare searchers. Also helpers
-for other verbs with runs or the page about results.
-"""
+for other verbs with runs or the page about results."""
 
 from __future__ import annotations
 
@@ -95,8 +94,7 @@ def run(quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     hardware.
 
     An interrupted or killed run goes on where it stopped: finished cells are not run again unless the study changes
-    them; a network needs --out for that. Results do not depend on --jobs or --cluster.
-    """
+    them; a network needs --out for that. Results do not depend on --jobs or --cluster."""
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
     from ..study.network_result import between_text
@@ -170,8 +168,7 @@ def compare(
     A study is run first. Prints the cost of every variant and its ratio to the reference (by default the default
     searcher, or the variant without additions, or else the study's first) in cells alike in all else, seeds too, the
     geometric means of the ratios with intervals of 95 %, and the formats and mechanisms of the designs. A stopped study
-    is resumed; a finished study is only compared.
-    """
+    is resumed; a finished study is only compared."""
     from ..study import cells, comparison
     from . import output as cli_output
     from .networks import outcomes_of, study_of, tell

@@ -3,8 +3,7 @@ Cython.
 
 The modules of a folder named `inner` form a unit (`merging.py` merges the modules, `setup.py` compiles the result).
 `room` chooses between the unit and the modules; both give the same numbers to the last bit. `SPARSEMAP_COMPILED=0` in
-the environment chooses the modules, for a debugger, a coverage run or a machine without a compiler.
-"""
+the environment chooses the modules, for a debugger, a coverage run or a machine without a compiler."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A fiber lists its positions as nothing, a bit for each, a coordinate for each, or a run before each. With groups, a
 first list has the groups and a second list the positions of each group. `codec.py` of a format writes the expected bits
 of these sums. Quantities are per point, for N points: (ROWS, N) with a row for each; quantities common to all points
-are separate arguments.
-"""
+are separate arguments."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A module of the subset holds a docstring, imports from `sparsemap.inner` or from neighbours, constants, records and
 functions. A record is a class of annotated fields. Names in `__all__` are open to Python, other functions are inlined.
 Annotations become Cython's types (`types.py`), array arguments without writes are constant, and constants become their
-values. A text beyond the subset is a MergeError with file and line.
-"""
+values. A text beyond the subset is a MergeError with file and line."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 NumPy and the C library choose other variants for other processors. These functions follow published methods: reduction
 to small arguments and minimax polynomials as in FDLIBM (Sun Microsystems, 1993), products without error after Dekker
 (1971). Errors are below one unit in the last place, below two for powers, below four for log1p and expm1; of log2 below
-1e-16.
-"""
+1e-16."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Machine primitives of the inner loops. All are exact, so CPython and the compiler agree; `C` has the compiled
-versions.
-"""
+versions."""
 
 from __future__ import annotations
 

@@ -2,5 +2,4 @@
 specs.
 
 Public: `contracts`, `hookspecs`, `registry`, `loading`, `boundary` (checked calls of pieces); `defaults` names the
-default pieces, `data_specs` and `study_spec` are the kinds without behaviour.
-"""
+default pieces, `data_specs` and `study_spec` are the kinds without behaviour."""

@@ -4,8 +4,7 @@
         genomes = space.check(piece.mutate(locked(genomes), context))
 
 Any exception in the block becomes a `PluginError`. The error names the innermost piece: an operator, not the searcher
-calling the operator. So a call needs a block of its own only for a check of its result.
-"""
+calling the operator. So a call needs a block of its own only for a check of its result."""
 
 from __future__ import annotations
 

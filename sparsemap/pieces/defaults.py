@@ -1,7 +1,6 @@
 """Default pieces by their names in the registry; no other module of the core names a piece.
 
-A registry without the defaults works as well, if everything is named.
-"""
+A registry without the defaults works as well, if everything is named."""
 
 SPACE = "full"
 OBJECTIVE = "edp"

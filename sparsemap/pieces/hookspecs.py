@@ -3,8 +3,7 @@
 A plugin is a module with functions of these names, each marked `@hookimpl`. A `register_*` hook runs once, at loading.
 It returns a list of classes derived from the contract above the hook (see `contracts`), or a table from `type_name` to
 the place of a class, `{"banded": "patterns:Banded"}`. A class from a table is imported on first use. No hook runs in an
-evaluation.
-"""
+evaluation."""
 
 from __future__ import annotations
 

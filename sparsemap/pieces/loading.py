@@ -2,8 +2,7 @@
 
 In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
 `sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; the user's plugin folders; the
-user's specs. Mistakes of all parts are collected and raised together. SparseMap's own specs are read on first use.
-"""
+user's specs. Mistakes of all parts are collected and raised together. SparseMap's own specs are read on first use."""
 
 from __future__ import annotations
 

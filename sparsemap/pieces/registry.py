@@ -3,8 +3,7 @@
 A registry is an ordinary object. `loading.load` fills one from plugins and spec folders; tests fill small ones by hand.
 
 Classes without required keys are pieces under their `type_name`; a class registered by name is imported on first use.
-Specs are read and built on first use, so an unused wrong spec does no harm.
-"""
+Specs are read and built on first use, so an unused wrong spec does no harm."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A tile is a tree of fibers: a fiber lists positions, each with a fiber of the rank below. The stream of a rank holds the
 fibers in the order of storage, then the fibers' offsets, if the format has offsets. A decoder reads a stream from the
-bits, the shape and the facts from the streams of outer ranks, nothing else.
-"""
+bits, the shape and the facts from the streams of outer ranks, nothing else."""
 
 from __future__ import annotations
 

@@ -24,8 +24,7 @@
 
 `beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions,
 `why_padded` the reason in words. A search writes files with the tables of everything behind the numbers. Reading a file
-makes a problem with a space without genes, so the design is evaluated as in a search.
-"""
+makes a problem with a space without genes, so the design is evaluated as in a search."""
 
 from __future__ import annotations
 

@@ -26,8 +26,7 @@ class Designs:
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
     int8, candidate index per skip/gate place. A plugin may add columns of its own. Two columns are optional. `decoded`
     (T, B) int8: the outermost level to hold a tensor uncompressed, together with all levels inside; the number of
-    levels: none. `passes` (T, S, B) int8: 1 where a tensor passes by a level able to keep the tensor.
-    """
+    levels: none. `passes` (T, S, B) int8: 1 where a tensor passes by a level able to keep the tensor."""
 
     columns: Mapping[str, Array]
 

@@ -39,8 +39,7 @@ def load_problem(
     Defaults: `space` is the hardware's or the usual space, `cost_model` is the space's or the usual model. `more` adds
     candidates to the space by kind and name, such as `{"format": ["mine"]}`.
 
-    `registry` saves loading the plugins again; otherwise all plugins are loaded, including plugins in `plugin_dirs`.
-    """
+    `registry` saves loading the plugins again; otherwise all plugins are loaded, including plugins in `plugin_dirs`."""
     if registry is None:
         from ..pieces.loading import load
 

@@ -1,6 +1,5 @@
 """Similarity of workloads, and transfer of designs between problems: dimensions match by name, tensors by role, mapping
-levels by name.
-"""
+levels by name."""
 
 from __future__ import annotations
 

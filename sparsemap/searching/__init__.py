@@ -2,5 +2,4 @@
 
 Public: `driver` (Search, Budget), `run` (search), `folder` (search_into, and whether a search has ended), `archive`,
 `front`, `result`, `start` (starting designs); `journal` and `identity` (the search behind a result) let a stopped
-search go on.
-"""
+search go on."""

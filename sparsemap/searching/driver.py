@@ -7,8 +7,7 @@ is the same as owning the loop:
     s = Search(problem, "sparsemap", Budget(20_000), seed=0)
     while (genomes := s.ask()) is not None:
         s.tell(s.evaluate())                # or problem.evaluator.evaluate(genomes), or scores (n,)
-    result = s.result()
-"""
+    result = s.result()"""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ class Search:
         while s.budget.left:
             evaluation = s.evaluate(my_optimiser.propose())
 
-    All randomness comes from the `seed`; results do not depend on the manner of evaluating batches.
-    """
+    All randomness comes from the `seed`; results do not depend on the manner of evaluating batches."""
 
     def __init__(
         self,

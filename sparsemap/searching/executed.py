@@ -1,6 +1,5 @@
 """Execution of the best designs of a search: claimed costs are corrected by executed costs, then designs are ranked
-again.
-"""
+again."""
 
 from __future__ import annotations
 

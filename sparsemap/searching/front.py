@@ -1,8 +1,7 @@
 """Several objectives at once: dominance, crowding, and the bounded set of the best trade-offs of a search.
 
 All values are minimised. A row of values (n, M) dominates another if no worse in every objective and better in at least
-one. Rows with an infinite or undefined value belong to invalid designs and are dominated by every other row.
-"""
+one. Rows with an infinite or undefined value belong to invalid designs and are dominated by every other row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Identity of a search as plain data: every input of the result, to match a journal or a result with its search.
 
 The program, NumPy and Python count by behaviour, not by version, except SparseMap itself: a journal is compared batch
-by batch when it is replayed. Plugins of the user and data files count by content.
-"""
+by batch when it is replayed. Plugins of the user and data files count by content."""
 
 from __future__ import annotations
 

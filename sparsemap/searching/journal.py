@@ -12,8 +12,7 @@ crash or a full disk, counts as never written.
     record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
              the five numbers; names of the costs and of the reasons as JSON lists in a list if different from the record
              before; costs (n float64 each), reasons (n uint64), and the same again for each scenario in the header,
-             c columns in all; CRC-32 of names and numbers
-"""
+             c columns in all; CRC-32 of names and numbers"""
 
 from __future__ import annotations
 

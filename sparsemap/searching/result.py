@@ -202,8 +202,7 @@ class Result:
 
         With a front also `front.csv`, a line per design with its file, the objectives by name and the usual numbers,
         and each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with columns
-        outside the design file format are in `result.json` only, as genomes.
-        """
+        outside the design file format are in `result.json` only, as genomes."""
         from .written import write
 
         return write(self, Path(folder), overwrite)

@@ -1,7 +1,6 @@
 """Complete searches: in memory, or with a journal; `folder` has searches with files in a folder.
 
-A search with a journal can be killed at any moment, and the same call resumes the search.
-"""
+A search with a journal can be killed at any moment, and the same call resumes the search."""
 
 from __future__ import annotations
 
@@ -58,8 +57,7 @@ def search(
     the file after saving the result. `out` is a folder for both, journal and result: a result of another search there
     is an error before anything runs, see `folder.search_into`.
 
-    `execute` is the number of best designs, up to 16, to execute on sampled tensors and rank by the executed costs.
-    """
+    `execute` is the number of best designs, up to 16, to execute on sampled tensors and rank by the executed costs."""
     if out is not None:
         from .folder import search_into
 

@@ -2,8 +2,7 @@
 
 Each of the nearest designs gives several genomes: the design with tiles scaled, the same repaired, and variants with
 loops moved into spatial levels left empty by smaller sizes (Kao et al. 2022, Section VI, warm start; filling is an
-addition). Starting genomes are evaluated first and count against the budget.
-"""
+addition). Starting genomes are evaluated first and count against the budget."""
 
 from __future__ import annotations
 

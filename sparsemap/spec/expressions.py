@@ -3,8 +3,7 @@
 A text is parsed once, with `ast`. It may hold numbers, the quantities documented for its kind, `+ - * / ** %`,
 comparisons, and the functions below. Only these parts are copied to the compiled tree: no attributes, subscripts or
 other calls, so a spec from a stranger cannot run code. Numbers are floats throughout, so `9**9**9**9` is infinity at
-once and not an integer as large as the memory. Division by zero gives infinity or NaN, as in arrays.
-"""
+once and not an integer as large as the memory. Division by zero gives infinity or NaN, as in arrays."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ allowed contents of a table; cattrs walks over the types, and collects mistakes 
 `float`, and a `Path` is relative to its own file; nothing else is converted, in particular no text to a number and no
 `true` to 1. A field with an attrs converter gets the value unchanged from the file, unless the converter is a container
 such as `tuple`. A field named by a keyword with an underscore (`class_`) has the key without the underscore. A class
-may define a class method `from_table` to turn the user's value into the table of its fields.
-"""
+may define a class method `from_table` to turn the user's value into the table of its fields."""
 
 from __future__ import annotations
 

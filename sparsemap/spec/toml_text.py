@@ -1,6 +1,5 @@
 """TOML text by the package `toml`. The package gets plain values only. Strings, floats and lists are formatted here,
-because the package writes NumPy scalars as strings and mishandles some backslashes.
-"""
+because the package writes NumPy scalars as strings and mishandles some backslashes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Quantities as people write them: "128 KB", "16 GB/s", "4 words/cycle", "1 GHz", and back again.
 
 Capacities count as memories are sold (1 KB = 1024 bytes); rates and frequencies are decimal (1 GB/s = 1e9 bytes per
-second). A wrong text raises ValueError, and the message names fitting units.
-"""
+second). A wrong text raises ValueError, and the message names fitting units."""
 
 from __future__ import annotations
 

@@ -2,5 +2,4 @@
 networks.
 
 Public: `study` (`run_study`), `networks` (`search_network`), `comparison` (`compare`), `cells` (the searches of a study
-and their folders); `workers` runs cells in processes or on a cluster.
-"""
+and their folders); `workers` runs cells in processes or on a cluster."""

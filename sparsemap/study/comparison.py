@@ -2,8 +2,7 @@
 
 Variants are the searchers, spaces, formats, cost models or hardware of a study. A ratio divides the cost of a variant by the
 reference's in a cell alike in all else, seed included: above 1 the reference is better. Cells without two valid designs have
-no ratio.
-"""
+no ratio."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Result of the plan of a network: the place of every tensor with the reason, the tensors on chip at each step, and the
-totals.
-"""
+totals."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Interleaved layers: chains of layers with sliding tensors in between, as steps of a join.
 
 All layers of a chain keep their tiles on chip all the time, beside the live parts of the tensors in between. Each layer
-therefore has the traffic of a layer alone with these tensors on chip, and energies and cycles add.
-"""
+therefore has the traffic of a layer alone with these tensors on chip, and energies and cycles add."""
 
 from __future__ import annotations
 

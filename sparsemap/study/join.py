@@ -2,8 +2,7 @@
 
 Steps run one after the other on the whole chip, so energies and cycles add. A state is the set of live tensors with
 their places. Of the sums for a state only the vertices of their lower-left convex hull are kept: energy * cycles and
-every other quasi-concave cost has its least value there, and vertices of a sum of sets are sums of vertices.
-"""
+every other quasi-concave cost has its least value there, and vertices of a sum of sets are sums of vertices."""
 
 from __future__ import annotations
 

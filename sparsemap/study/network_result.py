@@ -2,8 +2,7 @@
 
 Layers are evaluated one after the other, without fusion, and nothing stays on chip in between. The energy of a network
 is the sum of the layers' energies, and the latency the sum of their cycles. The EDP is the product of both sums, not
-the sum of the layers' EDPs.
-"""
+the sum of the layers' EDPs."""
 
 from __future__ import annotations
 

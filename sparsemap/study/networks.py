@@ -108,8 +108,7 @@ def search_network(
     layers, such as additions, are `counted` as traffic, or `free`, or `fused`: a word-by-word operation runs while the
     layer before writes, and reads only its other inputs. With `formats` `matched`, tensors are read as written, unless
     the hardware has a `converter`, at the converter's cost, and an output has the density its consumer reads. With
-    `free`, formats change on the way at no cost, and each layer has its own densities.
-    """
+    `free`, formats change on the way at no cost, and each layer has its own densities."""
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:
             raise SearchError(f"{key}: {unknown('choice', given, choices)}")

@@ -2,8 +2,7 @@
 
 Outside this rank, a tensor is a grid of packets in any order, with computed addresses. A producer and a consumer of a
 tensor agree if their packets are equal. Without a compressed rank, a tensor has no packets, and every word has an
-address.
-"""
+address."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Two layers, or operations between layers, are interleaved if the outermost loops of both walk along the same rank of the
 tensor between them. The producer runs whenever the consumer's next step lacks words; words without further use are
-given up. Nothing is computed twice.
-"""
+given up. Nothing is computed twice."""
 
 from __future__ import annotations
 

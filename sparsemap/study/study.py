@@ -2,8 +2,7 @@
 
 Every runner of a cell, this process or a worker, loads its own registry, so plugins need not pickle and the results do
 not depend on the number of workers. A repeated study goes on where it stopped: a cell is kept if its `result.json` is
-of exactly the same search.
-"""
+of exactly the same search."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ def run_study(
     order of the study, whatever the order of completion: first the workloads, then the networks, an outcome per network
     with totals; for `progress` the layers of networks are cells. A failing cell does not stop the others. Ctrl-C keeps
     all finished cells, writes the tables and raises KeyboardInterrupt. A result of another search in the folder of a
-    cell (`check_places`) is an error before anything runs, unless `overwrite` discards it.
-    """
+    cell (`check_places`) is an error before anything runs, unless `overwrite` discards it."""
     args = dict(registry_args or {})
     if not isinstance(study, Study):
         named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))

@@ -1,8 +1,7 @@
 """Workers for the cells of a study: processes of this machine, or a Dask cluster.
 
 Each yields outcomes in order of completion. A dying worker affects no other cell: its cell is tried again from the
-journal, and counts as failed after a second death.
-"""
+journal, and counts as failed after a second death."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ given.
     def test_my_format_keeps_the_contract():
         check_format(WordBitmask(word=8))
 
-Checks in need of a design space take a problem from `sparsemap.load_problem`.
-"""
+Checks in need of a design space take a problem from `sparsemap.load_problem`."""
 
 # ruff: noqa: I001  # imports of one module stay together
 from .pieces import (

@@ -1,7 +1,6 @@
 """The built-in charges: hardware costs left out of Timeloop's formulas (docs/model.md, Charges).
 
-Each charge is an option of one link of the chain; the files beside this module hold the longer formulas.
-"""
+Each charge is an option of one link of the chain; the files beside this module hold the longer formulas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Expected maxima of the work of many compute units, from the occupancy distributions of their tiles.
 
-Every distinct tile is computed once (`inner/maxima.py`).
-"""
+Every distinct tile is computed once (`inner/maxima.py`)."""
 
 from __future__ import annotations
 

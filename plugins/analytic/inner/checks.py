@@ -1,6 +1,5 @@
 """Checks of one design: bounds, fan-out, formats, mechanisms, capacities (docs/model.md, section 10). Each failed check
-sets the bit of a reason.
-"""
+sets the bit of a reason."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Constants of a problem, a model and a chip for the compiled chain (docs/model.md).
 
 Axes: dimensions D, tensors T, storage levels S (0 is the outermost), mapping groups L, ranks R of a tensor, formats F,
-places of mechanisms A, candidates for a place M, filters I, operands O. Levels and groups that do not exist are -1.
-"""
+places of mechanisms A, candidates for a place M, filters I, operands O. Levels and groups that do not exist are -1."""
 
 from __future__ import annotations
 

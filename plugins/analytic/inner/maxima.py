@@ -2,8 +2,7 @@
 
 The work of a unit is a distribution: ascending values with shares. The maximum of n units reaches a value with
 probability 1 - (1 - r)^n, where r is the share reaching the value. The mean is the sum of these probabilities times the
-rises of values.
-"""
+rises of values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """`overlap`: transfers hide behind computing only with a second buffer, limited by unevenness of tiles and of their
-work.
-"""
+work."""
 
 from __future__ import annotations
 

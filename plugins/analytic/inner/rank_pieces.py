@@ -2,8 +2,7 @@
 
 A window of occupancies is cut into bins. `store` holds the first samples of the bins from index `edges` on, and the
 probability below each sample from index `sums` on. Samples lie `step` occupancies apart, starting at `origin`; possible
-occupancies lie `grain` apart.
-"""
+occupancies lie `grain` apart."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ For n ranks, `places` (6, n) holds row numbers: the tile, the code, the knowledg
 of the tile with the part of a fiber, of a position and of a group. `sizes` (6, n): positions, fibers, groups of a
 fiber, positions of the fullest fiber, probability of an occupied position anywhere in the tensor, whether empty tiles
 are omitted. Figures of tiles and pairs follow `occupancy/tiles.py` and `pairs.py`, with lists of the probabilities of
-occupancies and of non-empty parts.
-"""
+occupancies and of non-empty parts."""
 
 from __future__ import annotations
 

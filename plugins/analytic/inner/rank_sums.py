@@ -2,8 +2,7 @@
 section 6.2).
 
 Ranks, tiles and pairs follow `rank_points.py`; codes and the knowledge from outer ranks follow
-`sparsemap/inner/fiber_codes.py`.
-"""
+`sparsemap/inner/fiber_codes.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Classes of designs (`bound_classes.py`): the class of a design, moves into another class, and cheap tiles inside a
-tile.
-"""
+tile."""
 
 from __future__ import annotations
 

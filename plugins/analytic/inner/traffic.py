@@ -1,6 +1,5 @@
 """Dense traffic of one design: words delivered, multicast, partial sums (docs/model.md, section 4). All counts are per
-instance.
-"""
+instance."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 probability of an empty part of a tile, for every k. `units` holds the metadata units of ranks. The hash maps of
 `lookup` store all tables, bounded in size; dropped rows are computed again. A value depends on the key alone, never on
 other entries of a batch. Tables depend on density and formats only, so problems on different chips share tables
-(`shared`).
-"""
+(`shared`)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ with occupied <= v and the next. So ceil(occupied) is summed nearly as exactly a
 
 The relative error of S, measured against the sum over all k (see the tests), is below 5e-6 for smooth units and below
 1e-5 for units with ceil(occupied). For a step elsewhere, as in ceil(fibers / 3), the error is up to half the
-probability of a bin, 3.5 % of the step's height.
-"""
+probability of a bin, 3.5 % of the step's height."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ With the optional methods, the tables are faster or closer to Timeloop. Shapes o
 * `alike`: words per rank of a block with equally many nonzeros in all tiles of a shape; otherwise the number differs
   from tile to tile (`imbalance`).
 * `timeloop_smallest(tile)`: Timeloop's value for the smallest occupancy (Q3).
-* `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's defects (Q4).
-"""
+* `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's defects (Q4)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Pieces of merged-window bins (`bins`) in which rounding by a format passes a whole number.
 
 `inner/rank_pieces.py` finds the steps and cuts the bins. In between, the density computes occupied positions around a
-step.
-"""
+step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Tables keyed by their arguments, shared by all problems, chips, seeds and searchers of a process, with bounded
-memory.
-"""
+memory."""
 
 from __future__ import annotations
 

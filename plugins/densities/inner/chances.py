@@ -1,8 +1,7 @@
 """Hypergeometric probabilities (sections 5.1 and 5.5): of `total` words, `marked` are nonzero and `taken` are examined.
 
 Logarithms, products and sums carry their rounding errors along, so results are accurate to some units in the last
-place.
-"""
+place."""
 
 from __future__ import annotations
 

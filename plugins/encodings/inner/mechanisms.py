@@ -1,6 +1,5 @@
 """Mechanisms by place: genes (A, B), and required metadata of tensors, (A, M, T) with places and mechanisms in one
-axis.
-"""
+axis."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Bits of CRISP's storage format (Section III-A): blocked ELLPACK, offsets of N:M, values; and bits of other formats.
 
-`tests/reference_crisp.py` writes the bits.
-"""
+`tests/reference_crisp.py` writes the bits."""
 
 from __future__ import annotations
 

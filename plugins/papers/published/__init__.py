@@ -10,5 +10,4 @@
     set_ups                             in place of all these: folders of outputs in a clone of Sparseloop's artifact
 
 Quantities are those of `comparison.quantities`, alone, "over dense" (design over base) or "times better" (base over design).
-Folders with an underscore hold no specs.
-"""
+Folders with an underscore hold no specs."""

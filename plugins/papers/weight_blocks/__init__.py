@@ -1,4 +1,3 @@
 """Table I of *Weight Block Sparsity* (D'Alberto et al., arXiv 2407.09453): accuracy after training.
 
-The plugin `weight_blocks` has the pages of the compiler.
-"""
+The plugin `weight_blocks` has the pages of the compiler."""

@@ -1,8 +1,7 @@
 """`sparsemap compare`: what differs between two designs, and what each difference costs, one change at a time.
 
 Both designs are taken as the tables of their files. A difference is a set of places in them; the first design gets the
-values of the second there, and is evaluated.
-"""
+values of the second there, and is evaluated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """How far sides are apart, and the signed share of every layer or level in the difference.
 
-Text, page and JSON of all comparisons have their shares from `shares_of`.
-"""
+Text, page and JSON of all comparisons have their shares from `shares_of`."""
 
 from __future__ import annotations
 

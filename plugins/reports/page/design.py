@@ -1,8 +1,7 @@
 """A design on its page: charts and tables of energies, accesses and cycles, roofline, free resources, and the loop
 nest.
 
-The loop nest is drawn as nested boxes.
-"""
+The loop nest is drawn as nested boxes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A design as the state of a game: actions edit one gene, the reward is the gain of the edit. Arrays only, no packages.
 
 Genes of few values are set to any value; genes of many values move by steps of 1, 8, 64, .. up or down, wrapping
-around.
-"""
+around."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ later genes are set to their highest values. Canonical genes depend on columns o
 
 The built-in encodings count as one design: equal prime factors of a dimension swapping levels (the bounds are the
 same); orders differing only in loops with bound one (no such loop runs); different formats in slots beyond a tensor's
-ranks (no rank uses them); mechanisms at the compute unit with the same action (nothing else counts there).
-"""
+ranks (no rank uses them); mechanisms at the compute unit with the same action (nothing else counts there)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """GAMMA's genetic algorithm (Kao and Krishna, ICCAD 2020) with the rates of its Timeloop version, as compared in the
-map-space study (Kao et al., IISWC 2022). The tiles and fan-outs of all proposed designs are legal.
-"""
+map-space study (Kao et al., IISWC 2022). The tiles and fan-outs of all proposed designs are legal."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A mapping has a tile table (the storage level of every prime factor), the parallel dimensions of every level with a
 fan-out, and a loop order per storage level. At a level, the factors of a parallel dimension are spatial loops, the
 factors of other dimensions temporal loops. Only this module among the searchers reads levels, sizes and tensors of the
-problem: GAMMA is defined on these, with its own legality check.
-"""
+problem: GAMMA is defined on these, with its own legality check."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Monte Carlo tree search (baseline of Section III-C): UCT over the genes, one gene per level of the tree.
 
 Kocsis and Szepesvari, 2006, with progressive widening for genes of many values (Coulom, 2007) and virtual losses for
-batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes below its leaf at random.
-"""
+batches of parallel rollouts (Chaslot et al., 2008). A rollout sets the genes below its leaf at random."""
 
 from __future__ import annotations
 

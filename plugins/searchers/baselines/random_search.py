@@ -4,8 +4,7 @@
 The variant prunes as Timeloop's mapper does by default: permutations of loops with bound one, and all permutations of
 the innermost level. `space.canonical` does the first, along with all other equivalences of genomes. The second holds
 for dense tensors only: for a compressed tensor, the innermost loops determine the innermost rank, and so the metadata.
-Like the mapper, the variant can draw bounds instead of prime factors, and end when nothing is found.
-"""
+Like the mapper, the variant can draw bounds instead of prime factors, and end when nothing is found."""
 
 from __future__ import annotations
 

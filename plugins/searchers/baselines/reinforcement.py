@@ -3,8 +3,7 @@
 Both play the game of `edits`: many designs at a time, one gene of each edited per step. A step costs an evaluation, so
 20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring the end result would cost
 forty times the steps and give a reward only once per episode. Paper and map-space study give only the names of the
-methods.
-"""
+methods."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Particle swarm optimisation and TBPSA (baselines of Section III-C), as implemented in nevergrad.
 
 PSO: Kennedy and Eberhart, 1995, in the variant SPSO 2011. TBPSA: test-based population-size adaptation, Hellwig and
-Beyer, 2016. Both move in the unit cube; a gene's value is the cell of the gene's axis containing the point.
-"""
+Beyer, 2016. Both move in the unit cube; a gene's value is the cell of the gene's axis containing the point."""
 
 from __future__ import annotations
 

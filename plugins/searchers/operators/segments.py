@@ -1,6 +1,5 @@
 """Operators of the default search: better designs mate more often, by whole segments or single genes, and mutate by the
-moves of segments.
-"""
+moves of segments."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Selections: the best mate, and the best of parents and children survive; with several objectives, the non-dominated
-designs (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002).
-"""
+designs (NSGA-II; Deb, Pratap, Agarwal, Meyarivan, IEEE Trans. Evol. Comp. 2002)."""
 
 from __future__ import annotations
 

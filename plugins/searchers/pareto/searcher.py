@@ -2,8 +2,7 @@
 
 Additions to the textbook: half of the parents are good in one direction of the trade-off (the score, or a random
 weighted sum of logarithms), which pushes harder than ranks do. The single-gene neighbourhoods of designs on the front
-are swept when generations find nothing more, and a converged population restarts.
-"""
+are swept when generations find nothing more, and a converged population restarts."""
 
 from __future__ import annotations
 

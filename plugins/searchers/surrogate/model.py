@@ -1,7 +1,6 @@
 """A surrogate, stored in a file of NumPy arrays: a fully connected network with ReLU between its layers and one output,
 and a description of the training problems. scikit-learn trains the network but does not give the gradient with respect
-to inputs, needed by Mind Mappings.
-"""
+to inputs, needed by Mind Mappings."""
 
 from __future__ import annotations
 

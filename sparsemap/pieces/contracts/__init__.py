@@ -5,8 +5,7 @@ sets a `type_name`, and returns the class from the hook of its kind; attrs field
 
 Axes used throughout: `B` batch of designs, `G` genes, `L` mapping levels, `D` dimensions, `T` tensors, `R` format
 slots, `S` storage levels (outermost first), `A` skip/gate places. Inside decode and evaluation the batch is the last
-axis, so every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first.
-"""
+axis, so every quantity is one contiguous array; public arrays (`genomes`, `Designs.bounds`, ...) have the batch first."""
 
 # ruff: noqa: F401  # what other modules import from here
 from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values, naming, unit
