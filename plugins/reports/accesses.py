@@ -1,4 +1,4 @@
-"""One tensor at one level: its tile, the loops that bring and reuse it, its accesses and their energy, in words."""
+"""A tensor at a level: tile, loops that bring and reuse the tile, accesses, energy."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sparsemap.spec.units import format_bits, format_count, format_energy
 from .wording import loop_text
 
 WRITES = {"read": "read", "fill": "write", "update": "write"}
-"""Whose price each action has."""
+"""Action whose price applies."""
 GONE = {1: "gated", 2: "skipped"}
 NEEDED = (
     *("cells", "dense_reads", "dense_fills", "dense_updates", "instances_active", "instances_used"),
     *("tile_words", "data_words_max", "energy_pj"),
 )
-"""What it reads of the detail of an evaluation."""
+"""Columns of `Detail` that accesses need."""
 
 
 @attrs.frozen
 class AccessRow:
-    """Accesses of one action in words of data, or of metadata in accesses, all instances together."""
+    """Accesses of an action in words of data, or in accesses of metadata, over all instances."""
 
     name: str
     count: float
@@ -48,7 +48,7 @@ class Accesses:
     level: Level
     tile_words: float
     stored_words: float
-    """At most, in the tile of one instance."""
+    """Largest number of words in the tile of an instance."""
     instances: float
     """Expected to have a tile."""
     dense: Mapping[str, float]
@@ -58,13 +58,13 @@ class Accesses:
 
     @property
     def other_pj(self) -> float:
-        """Energy that is in none of the rows, such as that of a charge; 0 where that is rounding only."""
+        """Energy outside all rows, such as a charge's; 0 within rounding."""
         rest = self.energy_pj - sum(row.energy_pj for row in self.rows)
         return rest if abs(rest) > 1e-6 * self.energy_pj else 0.0
 
     @property
     def reuse(self) -> float | None:
-        """Words that go out for each word that comes in, without compression and filters; None where none comes in."""
+        """Words out per word in, without compression and filters; None without words in."""
         came, went = self.dense["fill"], self.dense["read"]
         return went / came if came else None
 
@@ -117,8 +117,8 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
 
 
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
-    """The counts of a tensor at a level, with its tile and what the loops outside do to it; `loops` and energy are those
-    of the design."""
+    """Counts of a tensor at a level, with the tile and the effect of the loops outside; `loops` and energy of the whole
+    design."""
     tensor, level = found.tensor, found.level
     share = percent(found.energy_pj / energy_pj) if energy_pj else "-"
     extents = {dim: 1 for rank in tensor.ranks for dim, _ in rank}
@@ -150,7 +150,7 @@ def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> li
 
 
 def effect(loops: Sequence[Loop], tensor: Tensor, loop: Loop, level: int) -> str:
-    """What a loop outside a level does to the tile of a tensor there, in words; `loops` are all of the design."""
+    """Effect of a loop outside a level on the tile of a tensor there, in words; `loops` of the whole design."""
     dims = {dim for rank in tensor.ranks for dim, _ in rank}
     if loop.dim in dims:
         return "every instance has another part" if loop.spatial else "brings the next tile"

@@ -18,14 +18,14 @@ COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
 
 
 def numbers_text(energy_pj: float, cycles: float) -> list[str]:
-    """EDP, energy and cycles; dashes for a design that is not valid."""
+    """EDP, energy and cycles; dashes for an invalid design."""
     if not math.isfinite(energy_pj):
         return ["-", "-", "-"]
     return [f"{energy_pj * cycles:.3e}", format_energy(energy_pj), format_count(cycles)]
 
 
 def change_text(new: float, old: float) -> str:
-    """`-12.3 %`, or `57.3x` where it is ten times and more."""
+    """`-12.3 %`, or `57.3x` from ten times on."""
     if not old:
         return "-"
     return f"{new / old:.3g}x" if new / old >= 10 else f"{100 * (new / old - 1):+.1f} %"

@@ -1,4 +1,4 @@
-"""Where the energy of a design goes, by level and tensor, and what its cycles wait for."""
+"""Energy of a design by level and tensor, and its cycles by limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BreakdownText(Exporter):
 
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
-    """The table, or a line that there is none if the cost model gives no detail."""
+    """The table, or a line for a cost model without detail."""
     if not (table := breakdown_table(found, problem)):
         return [NONE]
     *body, total = table.lines(("level", "share"), "<>")

@@ -1,4 +1,4 @@
-"""`sparsemap explain`: why a number of a design is what it is, what limits it, and what it would be with one thing free."""
+"""`sparsemap explain`: origin of a design's numbers, limits, and costs with one thing free."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .wording import chip_text, wrapped
 
 MORE = ("metadata", "charge")
 OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}
-"""What is made free for each total."""
+"""Free things by total."""
 LARGEST = 3
-"""Accesses that `explain DESIGN energy` explains."""
+"""Accesses in `explain DESIGN energy`."""
 SAME = 1e-9
 
 
@@ -46,8 +46,10 @@ class Explanation:
 def explain(
     base: Base, quantity: str = "edp", budget: int = 0, space: str = defaults.SPACE, seed: int = 0
 ) -> Explanation:
-    """Explains `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names. With a
-    `budget` so many designs are searched besides from this one, with nothing and with each one thing free."""
+    """Explains `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names.
+
+    With a `budget`, searches of as many designs start from the design, with nothing and with each thing free.
+    """
     problem, outcome = base.design.problem, base.outcome
     levels, tensors = [level.name for level in problem.levels], [tensor.name for tensor in problem.tensors]
     if quantity in OF:
@@ -70,7 +72,7 @@ def explain(
 
 
 def limits(base: Base) -> list[DesignOutcome]:
-    """The design, then with what limits it unlimited, and so on, down to the compute units."""
+    """The design, then with every limit unlimited in turn, down to the compute units."""
     found, free = [base.outcome], list[Level]()
     while found[-1].limit:
         rows = found[-1].breakdown.rows
@@ -126,7 +128,7 @@ def _searched(cases: dict[str, DesignOutcome], budget: int, space: str, seed: in
 
 
 def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
-    """What the EDP is made of, what limits the cycles, where the energy goes, what is in use."""
+    """Factors of the EDP, limits of the cycles, largest energies, use of units and capacity."""
     problem, detail = outcome.design.problem, outcome.detail
     lines = [styled(problem.title, "strong")]
     if not outcome.valid:
@@ -162,7 +164,7 @@ def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
 
 
 def _cycles(outcome: DesignOutcome) -> list[str]:
-    """Computes and units, and the cycles that each level needs with its bandwidth."""
+    """Computes, units, and cycles of each level at its bandwidth."""
     problem, lines = outcome.design.problem, []
     if outcome.computes is not None and outcome.units is not None:
         done, gated, skipped = map(format_count, outcome.computes)
@@ -178,7 +180,7 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
 
 
 def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | None] | None = None) -> list[str]:
-    """A row for each thing that would make a difference if it were free, the largest first; then what makes none."""
+    """A row per thing with an effect if free, the largest first; then things without effect."""
     outcome, searched = base.outcome, searched or {}
     alone = [x for x in found if x.where != ALL]
     found = [x for x in found if x in alone or all(_differs(x.outcome, y.outcome) for y in alone if y.kind == x.kind)]

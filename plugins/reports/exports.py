@@ -1,5 +1,5 @@
-"""A design for other programs: its energies as CSV, everything as JSON, the design alone as TOML; and what its loop orders
-matter, as text."""
+"""A design for other programs: energies as CSV, everything as JSON, the design as TOML; and the effect of its loop
+orders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORDERS_SHOWN = 12
 
 
 class EnergyTable(Exporter):
-    """One line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
+    """Energy in pJ per level and tensor, and per charge; compute units have no tensor."""
 
     type_name: ClassVar[str] = "csv"
     file_name: ClassVar[str] = "energy.csv"
@@ -39,7 +39,7 @@ class EnergyTable(Exporter):
 
 
 class JsonReport(Exporter):
-    """The result, its design and its breakdown by level."""
+    """Result, design and breakdown by level."""
 
     type_name: ClassVar[str] = "json"
     file_name: ClassVar[str] = "report.json"
@@ -53,7 +53,7 @@ class JsonReport(Exporter):
 
 
 class DesignTable(Exporter):
-    """The design file, which `sparsemap show` and `sparsemap show` read."""
+    """The design file, input of `sparsemap show`."""
 
     type_name: ClassVar[str] = "toml"
     file_name: ClassVar[str] = "design.toml"
@@ -63,9 +63,9 @@ class DesignTable(Exporter):
 
 
 class OrdersText(Exporter):
-    """Loop orders of a design that cost the same: with one order at all levels, and with one level's changed.
+    """Classes of loop orders with equal cost: one order at all levels, and another order at one level.
 
-    Of more than 5,040 orders as many random ones are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
+    Above 5,040 orders as many random ones are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
     """
 
     type_name: ClassVar[str] = "orders"
@@ -85,7 +85,7 @@ class OrdersText(Exporter):
         return "\n".join(body) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        """Scores are over that of the design itself."""
+        """Scores over the design's score."""
         design, own = result.found.design.batch, result.found.score
         loops = design.columns["bounds"][:, :, 0] > 1
         rows, groups = list[dict[str, Any]](), list[dict[str, Any]]()

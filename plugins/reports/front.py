@@ -26,12 +26,12 @@ ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
 
 @attrs.frozen(kw_only=True)
 class ParetoPlot(Exporter):
-    """Draws the trade-offs that a search with several objectives found; needs matplotlib."""
+    """Draws the front of a search with several objectives; needs matplotlib."""
 
     type_name: ClassVar[str] = "pareto-plot"
 
     width: float = attrs.field(default=5.4, validator=attrs.validators.gt(0))
-    """Inches; a panel has three quarters of that in height."""
+    """Width in inches; height is three quarters of the width."""
     dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
     """Resolution of the PNG."""
 
@@ -54,7 +54,7 @@ class ParetoPlot(Exporter):
 
 
 ObjectiveAxis = tuple[str, Array]
-"""The label of an objective as drawn, and its values in the unit of the label."""
+"""Label of an objective, and values in the unit of the label."""
 
 
 def front_chart(
@@ -126,7 +126,7 @@ def draw_panel(panel: Any, x: Array, y: Array, scores: Scores, score: str, lines
 
 
 def knee(values: Values) -> int | None:
-    """The row of a front (n, 2) that lies furthest below the line between its ends; None if no row does."""
+    """Row of a front (n, 2) furthest below the line between the ends; None if no row is below."""
     if len(values) < 3:
         return None
     points = scaled(values)
@@ -148,14 +148,14 @@ def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[in
 
 
 def labels_of(objective: Objective) -> list[str]:
-    """What the values are, the descriptions of the objectives, or else their names."""
+    """Descriptions of the objectives, or their names."""
     parts = getattr(objective, "objectives", ())
     texts = [part.description if len(part.names) == 1 and part.description else "" for part in parts]
     return [text or name for text, name in zip(texts, objective.names, strict=True)] if parts else list(objective.names)
 
 
 def axis_of(values: Array, text: str) -> ObjectiveAxis:
-    """Values in a unit that gives short numbers: `energy, pJ` becomes "Energy (uJ)" or what fits."""
+    """Values in a unit of short numbers: `energy, pJ` becomes "Energy (uJ)"."""
     what, comma, unit = text.rpartition(", ")
     largest = float(np.abs(values).max())
     steps = max(int(np.floor(np.log10(largest / 2) / 3)), 0) if largest > 0 else 0
@@ -170,5 +170,5 @@ def axis_of(values: Array, text: str) -> ObjectiveAxis:
 
 
 def named_score(edps: Sequence[float], scores: Sequence[float]) -> str:
-    """EDP, if that is the score."""
+    """ "EDP" for scores equal to EDP."""
     return "EDP" if np.allclose(scores, edps, rtol=1e-12, atol=0.0) else "score"

@@ -52,9 +52,9 @@ class NestLevel:
 
     name: str
     room: str
-    """What it holds at most, `room`."""
+    """Largest occupancy, `room`."""
     filters: str | None
-    """What it skips and gates, `mechanism_text`; None where it has no place for that, or the design says nothing of it."""
+    """Skips and gates, `mechanism_text`; None without a place for a mechanism."""
     loops: tuple[Loop, ...]
 
 
@@ -77,7 +77,7 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
 
 
 def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
-    """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
+    """Text of a design; `detail` of its evaluation gives occupancies, if the cost model does."""
     problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
     step = 2 if 2 * sum(len(box.loops) for box in levels) + 42 <= width else 1
     lines, depth = list[str](), 0
@@ -126,7 +126,7 @@ def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str
 
 
 def room(spec: Level, detail: Detail) -> str:
-    """`96 of 128 KB, 75 %`: the most that one instance holds at a time, against its capacity."""
+    """`96 of 128 KB, 75 %`: the largest occupancy of an instance, and its capacity."""
     if spec.capacity_bits is None:
         return ""
     if detail.data_words_max is None:
@@ -140,7 +140,7 @@ def room(spec: Level, detail: Detail) -> str:
 
 
 def held(spec: Level, detail: Detail) -> list[float]:
-    """The most bits of each tensor in one instance, and then of all metadata if they share its capacity."""
+    """Largest number of bits of each tensor in an instance, then of all metadata in shared capacity."""
     bits = [float(words) * spec.word_bits for words in np.asarray(detail.data_words_max)[:, spec.index, 0]]
     if spec.shared_capacity and detail.metadata_bits_max is not None:
         bits.append(float(detail.metadata_bits_max[spec.index, 0]))
@@ -148,7 +148,7 @@ def held(spec: Level, detail: Detail) -> list[float]:
 
 
 def _formats(design: Design, width: int) -> list[str]:
-    """The formats of every tensor, outer to inner rank, and what the short names mean."""
+    """Formats of every tensor, outer to inner rank, and the meaning of short names."""
     _, by_tensor, legend = formats_of(design)
     lines, label = [styled("formats, outer to inner", "strong")], max(map(len, by_tensor), default=0)
     for name, words in by_tensor.items():

@@ -1,4 +1,4 @@
-"""What a cost model says of one design, gathered once for every text, figure and page about it."""
+"""The evaluation of one design, shared by every text, figure and page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DesignOutcome:
 
     @cached_property
     def costs(self) -> dict[str, float]:
-        """All costs by name, those that follow from the chip among them, such as `seconds` and `edp_js`."""
+        """All costs by name, with costs of the chip such as `seconds` and `edp_js`."""
         return Costs({"energy_pj": self.energy_pj, "cycles": self.cycles}, self.design.problem.chip).floats()
 
     @property
@@ -67,7 +67,7 @@ class DesignOutcome:
 
     @property
     def computes(self) -> tuple[float, float, float] | None:
-        """Those carried out, gated and skipped."""
+        """Computes done, gated and skipped."""
         done, gated, skipped = self.detail.computes, self.detail.gated_computes, self.detail.skipped_computes
         if done is None or gated is None or skipped is None:
             return None
@@ -75,12 +75,12 @@ class DesignOutcome:
 
     @property
     def limit(self) -> str:
-        """What limits the cycles, `Breakdown.limit`."""
+        """The limit of the cycles, `Breakdown.limit`."""
         return self.breakdown.limit
 
     @property
     def column(self) -> str:
-        """What a column "limited by" has: the limit, or why the design is not valid."""
+        """The limit, or the fault of an invalid design."""
         return self.limit.removeprefix("the ") if self.valid else self.fault
 
     def to_dict(self) -> dict[str, Any]:

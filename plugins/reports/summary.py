@@ -1,4 +1,4 @@
-"""The whole outcome of a search for its reader: numbers, what bounds them, the design, energies, rejected designs."""
+"""The report of a search: numbers, limits, design, energies, rejected designs."""
 
 from __future__ import annotations
 
@@ -76,20 +76,20 @@ class SummaryText(Exporter):
 
 
 def problem_lines(problem: Problem) -> list[str]:
-    """Workload and hardware, sizes, densities, and what was padded."""
+    """Workload, hardware, sizes, densities and padding."""
     statement = [einsum_text(problem.tensors).replace(" += ", " = ")] if problem.tensors else []
     rows = [f"{label:7}  {text}" for label, text in problem_texts(problem).items() if text]
     return [styled(problem.title, "strong"), *statement, *map(_labelled, rows)]
 
 
 def _labelled(line: str) -> str:
-    """The line with its first word marked."""
+    """The line with a bold first word."""
     label, space, rest = line.partition(" ")
     return styled(label, "strong") + space + rest
 
 
 def reject_lines(result: Result) -> list[str]:
-    """The share of designs that each reason rejected, most frequent first."""
+    """Share of designs rejected by each reason, the most frequent first."""
     rows = [[name, percent(count / max(result.proposed, 1))] for name, count in result.rejects.items()]
     more = len(rows) - REASONS_SHOWN
     lines = [styled(f"rejected designs by reason, of {result.proposed:,}; a design may have several", "strong")]

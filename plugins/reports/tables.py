@@ -1,4 +1,4 @@
-"""Tables of results, for texts and pages alike: cells that know the value of the number that they print."""
+"""Tables of results for texts and pages; cells of numbers keep their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wording import CHIP_COSTS
 
 @attrs.frozen
 class PrintedNumber:
-    """A number as printed, with its value; `of` is its place in the file that it is from, such as `levels.0.cycles`."""
+    """A number as printed, with its value; `of` is the place of the value in a file, such as `levels.0.cycles`."""
 
     value: float
     text: str
@@ -25,7 +25,7 @@ class PrintedNumber:
 
 @attrs.frozen
 class PageLink:
-    """A text that leads to a section of the page."""
+    """A link to a section of the page."""
 
     text: str
     anchor: str
@@ -78,5 +78,5 @@ def number(value: float | None, how: Callable[[float], str], of: str = "") -> Ce
 
 
 def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
-    """Numbers of a result; `of` is where its table is, such as `front.2.`, None if it is in no file."""
+    """Numbers of a result; `of` is the place of its table in a file, such as `front.2.`, None without a file."""
     return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]

@@ -28,7 +28,7 @@ def loop_text(loop: Loop) -> str:
 
 
 def symbols(formats: Sequence[Format]) -> dict[str, str]:
-    """A short name by format name: its `symbol`, or else its initials, with more letters where two formats share them."""
+    """A short name by format name: the `symbol`, or initials, longer where formats share initials."""
     found: dict[str, str] = {}
     for fmt in formats:
         if fmt.name in found:
@@ -43,8 +43,7 @@ def symbols(formats: Sequence[Format]) -> dict[str, str]:
 
 
 def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str = "") -> list[str]:
-    """`["OP(m2)", "B(k4*n1)"]`, outer to inner, and the level that decodes; nothing more of ranks of which none is
-    compressed."""
+    """`["OP(m2)", "B(k4*n1)"]`, outer to inner, and the decoding level; `uncompressed` without compressed ranks."""
     if not any(rank.format.compressed for rank in ranks):
         return ["uncompressed"]
     words = [f"{short[rank.format.name]}({'*'.join(map(loop_name, rank.loops))})" for rank in ranks]
@@ -52,7 +51,7 @@ def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str =
 
 
 def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], list[str]]:
-    """Short names by format name, `format_words` by tensor, and of the short names among them what they mean."""
+    """Short names by format name, `format_words` by tensor, and the meaning of the short names in use."""
     problem = design.problem
     known: list[Any] = [*problem.candidates("format"), *problem.candidates("beyond-format")[:1]]
     short = symbols(known)
@@ -82,7 +81,7 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
 
 
 def named_mechanisms(design: Design) -> list[str]:
-    """`PEB skip-all-16-ahead`: places whose mechanism has a name that says more than what it filters."""
+    """`PEB skip-all-16-ahead`: places with mechanisms whose names tell more than their rules."""
     problem, found = design.problem, []
     letters = {letter for tensor in problem.tensors for letter in tensor.name.lower()}
     for place in problem.places if "mechanisms" in design.batch.columns else ():
@@ -94,8 +93,7 @@ def named_mechanisms(design: Design) -> list[str]:
 
 
 def own_pieces(design: Design) -> list[list[str]]:
-    """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them; those that a
-    space has made are the space's."""
+    """Formats and mechanisms of plugins or of the space, and their places in the design."""
     problem, chosen, known = design.problem, design.chosen, design.problem.registry
 
     def own(kind: str, name: str) -> bool:
@@ -111,7 +109,7 @@ def own_pieces(design: Design) -> list[list[str]]:
 
 
 USUAL = ("skip", "gate", "by", "both", "all", "and")
-"""Words in names of mechanisms that say nothing which the rules do not."""
+"""Words in names of mechanisms that repeat the rules."""
 
 
 def einsum_text(tensors: Sequence[Tensor]) -> str:
@@ -122,7 +120,7 @@ def einsum_text(tensors: Sequence[Tensor]) -> str:
 
 
 def problem_texts(problem: Problem) -> dict[str, str]:
-    """The sizes of the dimensions, the densities of the tensors, and what was padded."""
+    """Sizes of dimensions, densities of tensors, and padding."""
     densities = {x.name: x.density.occupancy(x.shape(problem.sizes)).density for x in problem.tensors}
     return {
         "sizes": ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items()),
@@ -132,7 +130,7 @@ def problem_texts(problem: Problem) -> dict[str, str]:
 
 
 def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:
-    """Words after a start, in further lines below it where they are wider; a word may have blanks in it."""
+    """Words after a start, wrapped below the start; a word may contain blanks."""
     text, below = between.join(word.replace(" ", HARD_BLANK) for word in words), " " * len(start)
     whole: Any = {"break_long_words": False, "break_on_hyphens": False}
     lines = textwrap.wrap(text, width, initial_indent=start, subsequent_indent=below, **whole)
@@ -152,9 +150,9 @@ def area_text(mm2: float) -> str:
 
 
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
-"""Costs that follow from the chip, and how they are printed."""
+"""Costs of the chip, with their formatting."""
 
 
 def chip_text(costs: Mapping[str, float]) -> str:
-    """`10.4 us, 25 W, 52.1 mm2`: what follows from the chip; "" where nothing does."""
+    """`10.4 us, 25 W, 52.1 mm2`: costs of the chip; "" without any."""
     return ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))

@@ -1,4 +1,4 @@
-"""Designs that hold over a range of densities: the density `range`, the objective `robust`, and the verb `extra sweep`."""
+"""Designs for a range of densities: the density `range`, the objective `robust`, and the verb `extra sweep`."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def sweep(designs: tuple[str, ...], tensor: str, densities: str, objective: str,
 
 
 def labels_of(files: list[str]) -> dict[str, str]:
-    """What to call each file: its folder if it is the design of a search, else itself without ending, if that is clear."""
+    """Labels of files: the folder of a search's design, or the stem, if distinct."""
     short = {file: Path(file).parent.name if Path(file).name == "design.toml" else Path(file).stem for file in files}
     counts = Counter(short.values())
     return {file: name if name and counts[name] == 1 else file for file, name in short.items()}

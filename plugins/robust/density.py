@@ -1,4 +1,4 @@
-"""A density that is known as a range only, such as that of activations, which changes with every input."""
+"""A density known as a range, such as that of activations, which changes with every input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsemap import DensityModel, Occupancy, SpecError
 from sparsemap.inner.arrays import dot
 
 POINTS = 5
-"""Densities of a range that names none."""
+"""Default number of densities."""
 Weights = Literal["inverse", "equal", "probability"] | tuple[float, ...]
 
 share = [attrs.validators.gt(0), attrs.validators.le(1)]
@@ -52,9 +52,9 @@ def _histogram(instance: Range, attribute: attrs.Attribute, histogram: tuple[flo
 
 @attrs.frozen(kw_only=True)
 class Range(DensityModel):
-    """A share of nonzeros between `low` and `high`: designs are searched for several of these (objective `robust`).
+    """A share of nonzeros between `low` and `high`, for searches over several densities (objective `robust`).
 
-    Where one density is meant, as under an objective that is not robust, it is the `nominal` one.
+    Other objectives use the `nominal` density.
     """
 
     type_name: ClassVar[str] = "range"
@@ -64,21 +64,20 @@ class Range(DensityModel):
     high: float = attrs.field(validator=[*share, _high])
     """The largest."""
     points: tuple[float, ...] = attrs.field(default=(), validator=_points)
-    """The densities that designs are evaluated at; absent: five, evenly from `high` to `low`."""
+    """Evaluated densities; absent: five, evenly from `high` to `low`."""
     weights: Weights = attrs.field(default="inverse", validator=_weights)
-    """What each point counts: "inverse", 1 / density; "equal"; "probability", the chance that the density is nearer to
-    it than to another point; or a list of numbers."""
+    """Weights of the points: "inverse", 1 / density; "equal"; "probability", the chance that the density is nearest to
+    the point; or a list of numbers."""
     histogram: tuple[float, ...] = attrs.field(default=(), validator=_histogram)
     """How often densities fall into bins of equal width from `low` to `high`; absent: equally often. For "probability"."""
     nominal_: float | None = attrs.field(default=None, alias="nominal", validator=attrs.validators.optional(share))
-    """The density of the numbers called `energy_pj` and `cycles`; absent: the one to be expected, which is the mean of the
-    points, each as probable as `histogram` says."""
+    """Density of `energy_pj` and `cycles`; absent: the mean of the points, each as probable as `histogram` says."""
     model: str | DensityModel = "uniform"
-    """How the nonzeros are distributed: the type of a density model with a key `density`, or its table without that key."""
+    """Distribution of the nonzeros: the type of a density model with a key `density`, or its table without that key."""
 
     @classmethod
     def from_table(cls, table: Any) -> Any:
-        """With the model as the table of a piece, which needs a density until `at` sets one."""
+        """Adds a density to the table of the model, until `at` sets the real density."""
         if not isinstance(table, Mapping):
             return table
         model = table.get("model", "uniform")
@@ -94,7 +93,7 @@ class Range(DensityModel):
 
     @property
     def expected(self) -> float:
-        """The density that `nominal` says, or is to be expected."""
+        """The `nominal` density, or the expected density."""
         return dot(np.array(self.probabilities()), np.array(self.densities)) if self.nominal_ is None else self.nominal_
 
     @property
@@ -105,14 +104,14 @@ class Range(DensityModel):
         return self.nominal.occupancy(shape)
 
     def at(self, density: float) -> DensityModel:
-        """The same pattern with one density."""
+        """The same pattern at one density."""
         if isinstance(self.model, str):
             text = f"the name '{self.model}' means something in a registry only; give the object"
             raise SpecError.at("", "model", text)
         return self.model.at(density)
 
     def weighed(self, rule: str = "") -> tuple[float, ...]:
-        """The weight of every point by its own `weights`, or by another rule."""
+        """Weights of the points by `weights`, or by another rule."""
         match rule or self.weights:
             case "inverse":
                 return tuple(1.0 / density for density in self.densities)
@@ -124,7 +123,7 @@ class Range(DensityModel):
                 return weights
 
     def probabilities(self) -> tuple[float, ...]:
-        """Per point, the chance that the density is nearer to it than to another; they add up to 1."""
+        """(points,) chances that the density is nearest to each point; the sum is 1."""
         order = np.argsort(self.densities)
         ascending = np.array(self.densities)[order]
         between = (ascending[1:] + ascending[:-1]) / 2

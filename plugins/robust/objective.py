@@ -1,7 +1,7 @@
-"""The objective of designs that hold over a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
+"""The objective of designs for a range of densities: `robust:edp` (Kao et al., IISWC 2022, section on sparsity).
 
-A design is evaluated in *scenarios*: every tensor with a density `range` at each of its points, in all combinations. Its
-score is the weighted sum of its scores there, which the weights 1 / density make that of the paper, or another `reduce`.
+Scenarios combine the points of all tensors with a density `range`. The score is a weighted sum over scenarios, with the
+paper's weights 1 / density by default, or another `reduce`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def _single(instance: Robust, attribute: attrs.Attribute, objective: Objective) 
 
 @attrs.frozen(kw_only=True)
 class Robust(Objective):
-    """One score over all densities that the ranges of a workload name.
+    """One score over all densities in the ranges of a workload.
 
-    Without a range it is that of `objective`. The result's energy and cycles are those at the nominal densities.
+    Without a range the score is that of `objective`. The result's energy and cycles are those at the nominal densities.
     """
 
     type_name: ClassVar[str] = "robust"
 
     objective: Objective = attrs.field(validator=_single)
-    """What is scored in each scenario: a name, a table or an expression."""
+    """Score of a scenario: a name, a table or an expression."""
     reduce: Literal["sum", "geomean", "max"] = "sum"
     """Reduction of the scenarios' scores: weighted sum, weighted geometric mean, or largest weighted score."""
     weights: Weights | None = None
     """In place of the ranges' own: a rule, or a list of numbers, one per scenario."""
     fit: Literal["all", "dense", "nominal"] = "all"
-    """Where a design has to be valid: at all points; dense too, so that any input fits; or at the nominal densities, and
-    then points that it does not fit are left out of its score."""
+    """Where a design must be valid: at all points; dense too, so that any input fits; or at the nominal densities,
+    without points that do not fit in the score."""
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, str] | None:
@@ -73,7 +73,7 @@ class Robust(Objective):
 
     @property
     def monotone(self) -> bool:
-        """A design that becomes better may fit one scenario more, which `fit = "nominal"` then counts."""
+        """False with `fit = "nominal"`: a better design may fit, and count, one scenario more."""
         return self.objective.monotone and self.fit != "nominal"
 
     def of(self, problem: Problem) -> Objective:
@@ -87,11 +87,11 @@ class Robust(Objective):
         return RobustlyScored(**known, variants=scenarios, shares=weights)
 
     def score(self, evaluation: Evaluation) -> Array:
-        """The score of the objective; that over scenarios is of what `of` returns."""
+        """The score of `objective`; `of` returns the objective with scenarios."""
         return self.objective.score(evaluation)
 
     def _scenarios(self, problem: Problem, ranges: Mapping[str, Range]) -> dict[str, Scenario]:
-        """By name, such as "P=0.1,Q=0.5"; first that in which all are dense, if designs must fit it."""
+        """Scenarios by name, such as "P=0.1,Q=0.5"; with `fit = "dense"` the dense scenario first."""
         densities = list(product(*(one.densities for one in ranges.values())))
         if len(densities) > MOST:
             counts = " * ".join(f"{len(one.densities)} of {name}" for name, one in ranges.items())
@@ -141,7 +141,7 @@ class RobustlyScored(Robust):
         return self.objective.score(evaluation)
 
     def score(self, evaluation: Evaluation) -> Array:
-        """(B,) the scores of the scenarios as one; those that a design does not fit are left out."""
+        """(B,) scores over all scenarios with a fit."""
         counted = np.flatnonzero(self.shares > 0)
         found = [evaluation.scenarios[name] for name in self.variants]
         scores = np.array([self.objective.score(found[i]) for i in counted])

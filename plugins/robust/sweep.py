@@ -1,4 +1,4 @@
-"""Given designs over the density of one tensor: what each is worth where, and where it does not fit."""
+"""Designs over the density of a tensor: scores, and densities without a fit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SweepPoint:
     cycles: float
     reasons: tuple[str, ...] = ()
     text: str = ""
-    """What the design lacks, in the units of the resource."""
+    """Shortfalls of the design, in the units of the resource."""
 
     @property
     def valid(self) -> bool:
@@ -46,8 +46,8 @@ class SweepPoint:
 
 
 def densities_of(text: str) -> tuple[float, ...]:
-    """The densities that a text lists, `1,0.5,0.1`, or steps through, `1:0.05:0.1`: from 1 to 0.05 in steps of 0.1; the
-    last one is always among them. ValueError if it does not."""
+    """Densities of a list, `1,0.5,0.1`, or of steps, `1:0.05:0.1`: from 1 to 0.05 in steps of 0.1, the last one
+    included. ValueError for other texts."""
     form = "expected densities above 0, up to 1, as FIRST:LAST:STEP or with commas between them"
     try:
         given = [float(part) for part in text.replace(":", ",").split(",")]
@@ -76,8 +76,9 @@ def densities_of(text: str) -> tuple[float, ...]:
 def swept(
     design: Design, tensor: str, densities: Sequence[float], objective: Objective, file: str = ""
 ) -> tuple[SweepPoint, ...]:
-    """The design at every density of a tensor, named as in the workload or by its role; what follows from the density, such
-    as that of the output, is computed again. `SpecError` if there is no such tensor, or if its pattern has one density only.
+    """The design at every density of a tensor, by name or role; dependent densities, such as the output's, follow.
+
+    `SpecError` for an unknown tensor, or a pattern of fixed density.
     """
     problem = design.problem
     found = problem.tensors[problem.tensor(tensor, file, "--tensor")]
@@ -99,7 +100,7 @@ def swept(
 
 
 def over_best(sweeps: Mapping[str, Sequence[SweepPoint]]) -> dict[str, float]:
-    """By design, the geometric mean of its scores over the best given design's, where it is valid; NaN if nowhere."""
+    """By design, the geometric mean of scores over the best design's, where valid; NaN if nowhere."""
     best = [min(point.score for point in same) for same in zip(*sweeps.values(), strict=True)]
     found = {}
     for name, points in sweeps.items():
@@ -129,7 +130,7 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
 
 
 def _notes(name: str, tensor: str, points: Sequence[SweepPoint]) -> list[str]:
-    """Where a design is invalid, and why, a line per set of reasons with what it lacks at the first of them."""
+    """A line per set of reasons: densities of invalid designs, and shortfalls at the first."""
     lines = []
     for reasons, same in grouped((point for point in points if not point.valid), lambda point: point.reasons).items():
         where = ", ".join(f"{point.density:g}" for point in same)

@@ -1,4 +1,4 @@
-"""What `sparsemap check` looks at: a spec file, and whatever follows from it alone."""
+"""`sparsemap check`: mistakes of a spec file and of its direct consequences."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ logger = logging.getLogger("sparsemap")
 
 
 TRIED = {"format": "its codec or its formulas are wrong", "mechanism": "its filters are wrong"}
-"""Kinds whose pieces are tried, and what is said of those that fail."""
+"""Kinds with trials of their pieces, and texts for failures."""
 
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
-    """The mistakes of each spec file; the files may name each other's pieces, which join the registry."""
+    """Mistakes of each spec file; the files may name each other's pieces, which join the registry."""
     read = [(file, _read(file)) for file in files]
     for file, table in read:
         if not isinstance(table, Mapping):
@@ -65,8 +65,7 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
 
 
 def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
-    """The mistakes of formats and mechanisms that are classes without a spec of their name, by file of the plugin, below
-    these folders."""
+    """Mistakes of formats and mechanisms without a spec, by file of the plugin below the folders."""
     found: dict[str, list[Mistake]] = {}
     for kind, name in [(of, name) for of in TRIED for name in registry.names(of)]:
         file = registry.origin(kind, name).file
@@ -86,21 +85,21 @@ def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
 
 @attrs.define(eq=False)
 class Check:
-    """The check of one file; goes as deep as can be said without other files."""
+    """The check of a file, as deep as possible without other files."""
 
     registry: Registry
     file: str
-    """What messages call it."""
+    """Name of the file in messages."""
     path: Path
     workloads: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """Files and tables of workloads that are checked beside it."""
+    """Files and tables of workloads under the same check."""
     mistakes: dict[Mistake, None] = attrs.field(factory=dict, init=False)
-    """Those found, none twice."""
+    """Distinct mistakes."""
     removed: set[str] = attrs.field(factory=set, init=False)
-    """Paths of keys that are left out to find more."""
+    """Paths of removed keys."""
 
     def attempt(self, work: Callable[[], Any]) -> Any:
-        """Does some work, keeps the mistakes that it raises, and gives its result, None if there is none."""
+        """Result of some work, None after mistakes, which are kept."""
         try:
             return work()
         except SpecError as error:
@@ -131,7 +130,7 @@ class Check:
         return list(self.mistakes)
 
     def piece(self, kind: str, table: Mapping[str, Any]) -> None:
-        """The piece of a table, and what follows from it."""
+        """The piece of a table, and its consequences."""
         named = SpecTable.of(table, self.file)  # paths in it are relative to the file
         piece = self.attempt(lambda: self.registry.build(kind, named, self.file))
         if piece is None:
@@ -142,7 +141,7 @@ class Check:
             getattr(self, kind)(piece)
 
     def without_mistakes(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """The table without the keys that have a mistake, whose lack is none then."""
+        """The table without wrong keys."""
         rest = copy.deepcopy({**table})
         for mistake in self.mistakes:
             *walk, last = re.findall(r"[\w-]+", mistake.path) or [""]
@@ -158,7 +157,7 @@ class Check:
         return rest
 
     def parts(self, table: Mapping[str, Any]) -> None:
-        """Of a piece that cannot be built: the tables of other pieces, under a key called like their kind."""
+        """Tables of other pieces in an invalid piece, under a key called like their kind."""
         for kind, tables in table.items():
             if kind in self.registry.kinds() and isinstance(tables, Mapping):
                 for name, value in tables.items():
@@ -166,7 +165,7 @@ class Check:
                         self.attempt(partial(self.registry.build, kind, value, self.file, join(kind, name)))
 
     def tried(self, kind: str, piece: Any) -> None:
-        """Random tiles come back from the bits of a format, which are as many as it says; filters remove what they may."""
+        """Tries a piece: random tiles come back from the bits of a format, and filters remove only what they may."""
         from ..testing import check_format, check_mechanism
 
         of_format = kind == "format"
@@ -213,8 +212,7 @@ class Check:
                 logger.warning(text, self.file, listed(free))
 
     def tensors(self, piece: Any, problem: Problem) -> None:
-        """Names of tensors in levels: those of no workload that is checked beside the hardware are mistakes; without one,
-        those that are no roles are told."""
+        """Names of tensors in levels: mistakes if no workload under check has the tensor; warnings without a workload."""
         keys = [(level.index, key) for level in problem.levels for key in ("bypass", "decodes", "double_buffered")]
         found: dict[tuple[int, str], list[SpecError]] = {}
         for file, table in self.workloads:
@@ -237,7 +235,7 @@ class Check:
                     logger.warning("%s: %sname can be searched on this chip", self.file, said)
 
     def units(self, piece: Any, places: Sequence[str]) -> None:
-        """Warns of units that no design uses, whatever the workload, or that only some workloads have a tensor for."""
+        """Warnings of units without use in any workload, or for tensors of some workloads."""
         for text in piece.units.formats:
             if text.rpartition(":")[2] not in (roles := (*OPERANDS, OUTPUT)):
                 said = "is no role (%s): only workloads with a tensor of this name can be searched on this chip"
@@ -253,13 +251,13 @@ class Check:
                 problem.space.decode(problem.space.sample(1, np.random.default_rng(0)))
 
     def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
-        """A problem of which only some parts are asked for."""
+        """A problem with some parts only."""
         missing: Any = None
         files = dict.fromkeys(("workload", "hardware", "space"), self.file)
         return Problem(workload, hardware, missing, missing, missing, self.registry, files)
 
     def space(self, piece: Any) -> None:
-        """A space is checked on some workload and hardware, as far as its segments fit all of them."""
+        """A space on some workload and hardware, if its segments fit all."""
         some = [self.registry.names(kind) for kind in ("workload", "hardware")]
         if not all(some):
             return
@@ -295,7 +293,7 @@ class Check:
                 self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
 
     def unit_tensors(self, piece: Any) -> None:
-        """Tensors of the units of a study's hardware are those of its workloads; of what is wrong by itself others tell."""
+        """Units of a study's hardware name tensors of its workloads."""
         base, file = self.path.parent, self.file
 
         def found(kind: str, values: Sequence[Any]) -> Iterator[Any]:
@@ -318,7 +316,7 @@ class Check:
         self.attempt(lambda: nodes_of(piece, self.registry, self.path.parent, self.file))
 
     def named(self, kind: str, value: Any, where: str) -> None:
-        """What a study names at a place."""
+        """The name at a place of a study."""
         try:
             found = located(kind, value, self.path.parent)
             if kind == "objective":

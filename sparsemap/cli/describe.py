@@ -1,6 +1,6 @@
-"""What `sparsemap list` says of a piece: its class, its fields with their meaning, and where it comes from.
+"""`sparsemap list KIND NAME`: class, fields with meanings, and origin of a piece.
 
-The meaning of a field is the text that stands below it in the class.
+The text below a field in the class is the meaning of the field.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .keys import HEADER, keys_of, paragraphs
 
 @attrs.frozen
 class FieldText:
-    """A key of a spec: its value, whether the spec sets it, and what it is for."""
+    """A key of a spec: value, origin of the value, and meaning."""
 
     key: str
     value: Any
@@ -44,7 +44,7 @@ class Description:
         return attrs.asdict(self)
 
     def text(self, width: int = 100) -> str:
-        """For people; what the spec sets comes before what it leaves at its default."""
+        """Text with keys of the spec before defaults."""
         title = f"{self.kind} {self.name}" + (f"   (type {self.type_name})" if self.type_name != self.name else "")
         lines = [title]
         for text in dict.fromkeys((self.description, *self.about_type.split("\n\n"))):
@@ -69,7 +69,7 @@ class Description:
 
 
 def described(registry: Registry, kind: str, name: str) -> Description:
-    """The piece of a kind, or the type if there is no such piece; SpecError with the nearest name otherwise."""
+    """The piece of a kind, or a type of the name; SpecError with the nearest name otherwise."""
     types, names = registry.types(kind), registry.names(kind)
     if is_path(name):
         named = registry.resolve(kind, name).name  # which tells what is wrong with it
@@ -95,7 +95,7 @@ def described(registry: Registry, kind: str, name: str) -> Description:
 
 
 def toml_text(value: Any, indent: int = 0) -> str:
-    """A value as it stands in a spec; a list of tables has a line for each."""
+    """A value as in a spec; a list of tables has a line per table."""
     if value is None:
         return "(absent)"
     if isinstance(value, Mapping):

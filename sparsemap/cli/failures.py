@@ -18,11 +18,11 @@ from .group import INTERRUPTED
 
 OF_CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
 NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__, __file__))
-"""Where the calls that lead to the verb of a plugin are."""
+"""Folders of the calls before the verb of a plugin."""
 
 
 def fail(error: BaseException, ctx: click.Context | None = None, of_plugins: Set[str] = frozenset()) -> NoReturn:
-    """Ends the command, while the error is handled; `of_plugins` are the verbs that come from plugins."""
+    """Ends the command after an error; `of_plugins` are verbs of plugins."""
     if isinstance(error, SparseMapError):
         _say(traced(error))
     if isinstance(error, OSError):

@@ -9,7 +9,7 @@ from . import output
 
 
 def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[str]]:
-    """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
+    """Rows with wrapped cells that fit the width of a terminal."""
     room = output.terminal()
     if room is None or not rows:
         return rows

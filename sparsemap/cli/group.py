@@ -1,4 +1,4 @@
-"""What all verbs share: the group with the verbs of plugins, error messages without traceback, and `--plugin-dir`."""
+"""The group of verbs: built-in verbs, verbs of plugins, error messages without traceback, shared options."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
 INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
+"""128 + SIGINT, as in shells."""
 
 
 class NumberRange(click.FloatRange):
-    """Numbers between two limits; nan, which no limit holds back, is none of them."""
+    """Numbers between two limits, without nan."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -46,23 +46,22 @@ _TITLES = {
     "More": "silicon paper plugins new-plugin extra",
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
-"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+"""Verbs in the order of help. Other built-in verbs are below `extra`."""
 RENAMED = {
     "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
     "import-timeloop": "import",
 }  # fmt: skip
-"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
+"""Former names of verbs, for one more release."""
 USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def moved(verb: str) -> str:
-    """What a verb of an earlier release is called now."""
+    """The new name of a former verb."""
     return RENAMED.get(verb, f"extra {verb}")
 
 
 class Verbs(click.Group):
-    """The verbs. Those of a module are imported when one of them is asked for, or to list them all; so are those of
-    plugins, after the built-in ones."""
+    """The verbs; a module is imported on the first use of its verbs, plugins after built-in modules."""
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()
@@ -70,7 +69,7 @@ class Verbs(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._built_in = set[str]()
-        """Verbs of SparseMap and its plugins, as far as they are loaded."""
+        """Loaded verbs of SparseMap and its plugins."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:

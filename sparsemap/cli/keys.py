@@ -1,6 +1,6 @@
-"""The keys of specs, read from the classes: types, units, defaults, limits, and what they are for.
+"""Keys of specs, from classes: types, units, defaults, limits, meanings.
 
-`list`, `extra schema` and the reference are three ways to write this.
+Source of `list`, `extra schema` and the reference.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from ..spec.unstructuring import unstructure
 
 HEADER = ("name", "description", "source")
 SUFFIXES = {"_pj_per_bit": "pJ/bit", "_pj": "pJ", "_nm": "nm", "_kib": "KiB", "_bits": "bit"}
-"""Units that names of fields end in."""
+"""Units at the end of field names."""
 LATER = "(depends on other keys)"
 
 
 @attrs.frozen
 class Key:
-    """A key that a spec may set."""
+    """A key of a spec."""
 
     name: str
     type: Any
     """The type of the field."""
     default: Any
-    """As a spec has it; attrs.NOTHING: required; None: absent."""
+    """Value as in a spec; attrs.NOTHING: required; None: absent."""
     names: Naming | None
-    """Which pieces its texts and tables mean; None where the type says so, or where they mean none."""
+    """Kinds of pieces of texts and tables; None if the type says so, or without pieces."""
     unit: str
     doc: str
     limits: Mapping[str, Any]
-    """Words of JSON Schema, such as `minimum`, for the value; for those in a list or table under `items`."""
+    """Words of JSON Schema, such as `minimum`, for the value; under `items` for elements of a list or table."""
     as_it_stands: bool
-    """Whether the class takes what the file has, of any type."""
+    """True if the class takes values of any type."""
 
 
 def keys_of(cls: type) -> dict[str, Key]:
@@ -77,7 +77,7 @@ def _default(field: attrs.Attribute[Any]) -> Any:
 
 
 def _limits(validator: Any) -> Iterator[tuple[str, Any]]:
-    """What the validators of attrs say in the words of JSON Schema; validators of plugins' own say nothing."""
+    """Limits of attrs validators in words of JSON Schema; other validators have none."""
     kind = type(validator).__name__.strip("_")
     if kind == "AndValidator":
         for each in validator._validators:
@@ -99,7 +99,7 @@ def _limits(validator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def paragraphs(cls: type) -> list[str]:
-    """The paragraphs of a class's own docstring, each on one line."""
+    """Paragraphs of a class's own docstring, each on a line."""
     return [plain(text) for text in inspect.cleandoc(vars(cls).get("__doc__") or "").split("\n\n")]
 
 
@@ -113,7 +113,7 @@ def plain(text: str) -> str:
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """The text below each field of a class and of the classes that it derives from."""
+    """Texts below each field of a class and its bases."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if attrs.has(base):

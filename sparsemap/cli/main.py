@@ -1,8 +1,7 @@
-"""The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
+"""The `sparsemap` command: `search` is here, other verbs in `study`, `show` and `pieces`.
 
-A verb's module is imported when the verb is asked for, whatever needs plugins in the verb that needs it, so that a start
-is quick. Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong
-input, 130 when interrupted.
+Modules of verbs are imported on first use, for a quick start. Reports go to stdout, notes and progress to stderr. Exit
+codes: 0, 1 without a valid design, 2 for wrong input, 130 when interrupted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the command says about networks and studies: their layers, how their cells are run, and how these ended."""
+"""Networks and studies in the command: layers, runs of cells, and their ends."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
-    """A network by name or path, the folder that its paths are relative to, and where it stands."""
+    """A network by name or path, the folder of its paths, and its file."""
     piece = registry.resolve("network", name)
     file = shown(name) if is_path(name) else registry.origin("network", name).file
     return piece, Path(name).parent if is_path(name) else Path("."), file
 
 
 def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any]]:
-    """What `sparsemap list` prints of a network: a line per layer and the totals, as text and as plain data."""
+    """A network for `sparsemap list`: a line per layer and totals, as text and as data."""
     network, base, file = network_of(registry, name)
     nodes = nodes_of(network, registry, base, file)
     rows, searched = [_row(node) for node in nodes], [node for node in nodes if node.loops]
@@ -72,7 +72,7 @@ def _shown(value: Any) -> str:
 
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
-"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, cycles, gaps, time,
+"""Columns of `NetworkResult.groups` that narrow terminals omit: shares of cycles and energy, units, cycles, gaps, time,
 limits."""
 
 
@@ -116,7 +116,7 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
 
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
-    """Why there is no design, by name of what was searched: each reason once; nothing where it is empty, since told."""
+    """Prints reasons for missing designs, each once."""
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
@@ -179,7 +179,7 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
 
 
 def known_hardware(names: Iterable[str]) -> str:
-    """Names and lists of names in one list; SparseMapError for one that nobody has, before anything is written."""
+    """Names and lists of names as a list; SparseMapError for an unknown name."""
     from ..pieces.loading import load
 
     registry, found = load(), [name for given in names for name in given.split(",") if name]
@@ -189,7 +189,7 @@ def known_hardware(names: Iterable[str]) -> str:
 
 
 def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
-    """The items, such as the results of a long piece of work, each counted and told once it is there."""
+    """Items of long work, with progress."""
     with bar(quiet, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
@@ -198,7 +198,7 @@ def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quie
 
 
 def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The table of a study of one network on several hardware."""
+    """The study of a network on several hardware."""
     from ..study.cells import labels_of
 
     for name in ("start", "operations", "formats"):
@@ -215,7 +215,7 @@ def one_of_both(cluster: str, jobs: int) -> None:
 
 
 def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
-    """A study by name, path or table, and the folder that its paths are relative to."""
+    """A study by name, path or table, and the folder of its paths."""
     registry = loaded(plugin_dirs)
     if isinstance(study, dict):
         return registry.build("study", study), Path(".")
@@ -228,7 +228,7 @@ def outcomes_of(
     study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str,
     overwrite: bool,
 ) -> tuple[list[Outcome], str]:  # fmt: skip
-    """Runs a study with progress, unless it has mistakes; what came out, and the folder in which it is."""
+    """Outcomes of a study without mistakes, with progress, and the folder of the results."""
     from ..study.cells import cells_of, folder_of
     from ..study.study import run_study
     from .check import Check

@@ -1,4 +1,4 @@
-"""What the command line prints: reports in colour on a terminal, plain text elsewhere, and live progress on stderr."""
+"""Text of the command line: reports in colour on a terminal, plain text elsewhere, live progress on stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLES = {
 
 
 def width() -> int:
-    """Columns that a report may have."""
+    """Columns of a report."""
     columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
     return min(max(columns, WIDTHS[0]), WIDTHS[1])
 
@@ -46,7 +46,7 @@ def terminal() -> int | None:
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """A line of words; on a terminal it goes on in further lines, which begin with the indent."""
+    """A line of words, wrapped on a terminal with an indent."""
     room = terminal()
     return text if room is None else textwrap.fill(text, room, subsequent_indent=indent, break_on_hyphens=False)
 
@@ -72,12 +72,12 @@ def show(text: str) -> None:
 
 
 def say(text: str, colour: str | None = None) -> None:
-    """Prints a note to stderr, where it does not mix with results."""
+    """Prints a note to stderr."""
     click.secho(readable(text), err=True, fg=colour)
 
 
 def show_result(result: Result, problem: Problem) -> None:
-    """Prints the default report of a result, or a line if no plugin provides it."""
+    """Prints the default report of a result, or a line without a plugin for reports."""
     if problem.registry.has("exporter", REPORT):
         show(problem.registry.get("exporter", REPORT).text(result, problem, width()))
     else:
@@ -89,8 +89,8 @@ def one_line(result: Result) -> str:
 
 
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:
-    """Rows as aligned columns. On a terminal the widest cells are wrapped, and where that is not enough columns with the
-    indices `less` are left out, the first ones first; elsewhere a row is a line."""
+    """Rows as aligned columns; a terminal wraps the widest cells and omits the columns `less`, in order, if rows stay
+    too wide."""
     kept, room = list(range(len(rows[0]) if rows else 0)), terminal()
     least = [min(max(map(len, column)), NARROWEST) for column in zip(*rows, strict=True)]
     for index in less:
@@ -106,8 +106,7 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
 
 
 def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:
-    """Designs evaluated, best score and share of valid ones, live: gives what is called with a `Snapshot`; None if stderr is
-    no terminal."""
+    """Live progress of a search for each `Snapshot`; None if stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from .progress import search_bar

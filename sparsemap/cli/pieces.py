@@ -1,4 +1,4 @@
-"""Verbs about pieces and the plugins they come from: list, describe, check, plugins."""
+"""Verbs about pieces and plugins: list, describe, check, plugins."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
 
 
 PACKAGE = "pyproject.toml"
-"""What a folder of a package has, which is no spec."""
+"""A file of packages that is no spec."""
 
 
 def _has_types(folder: Path) -> bool:
-    """Whether a folder is that of a package, or has Python files with hooks."""
+    """True for the folder of a package, or of Python files with hooks."""
     modules = [*folder.glob("__init__.py"), *folder.glob("*/__init__.py")]
     return (folder / PACKAGE).is_file() or any(b"register_" in file.read_bytes() for file in modules)
 

@@ -1,4 +1,4 @@
-"""Verbs of plugins: those of built-in ones by their modules, others by the hook `register_commands`."""
+"""Verbs of plugins: by modules of built-in plugins, and by the hook `register_commands`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..pieces.installed import entry_points
 
 
 def built_in_modules() -> Iterator[str]:
-    """The modules `commands` of the built-in plugins, which hold their verbs: plugins take several times as long to load."""
+    """Modules `commands` of built-in plugins; plugins themselves take several times as long to load."""
     spec = find_spec("sparsemap_plugins")
     disabled = {name.strip() for name in os.environ.get("SPARSEMAP_DISABLE", "").split(",")}
     for folder in (spec and spec.submodule_search_locations) or ():
@@ -22,7 +22,7 @@ def built_in_modules() -> Iterator[str]:
 
 
 def register_others(cli: click.Group) -> None:
-    """Adds the verbs of plugins that are not built in."""
+    """Adds verbs of other plugins."""
     if os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points():
         from ..pieces.boundary import guarded
         from ..pieces.loading import load

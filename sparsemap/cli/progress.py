@@ -1,4 +1,4 @@
-"""Live progress of a command on stderr, where that is a terminal."""
+"""Live progress of a command on a terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def steps_bar(length: int, label: str = "") -> Any:
-    """A progress bar of so many steps on stderr, or nowhere if that is no terminal."""
+    """A progress bar of `total` steps on stderr, or nothing without a terminal."""
     return click.progressbar(length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO())
 
 
 Update = Callable[[int, int, str], None]
-"""Called with what is done, the total, and a text."""
+"""Called with finished steps, the total, and a text."""
 
 
 @contextmanager
 def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
-    """A progress bar on stderr that shows `more()` every second; None if stderr is no terminal."""
+    """A progress bar on stderr with `more()` every second; None without a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

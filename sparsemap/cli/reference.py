@@ -33,7 +33,7 @@ def text(registry: Registry, kinds: Iterable[str]) -> str:
 
 
 def section(registry: Registry, kind: str) -> str:
-    """The types of a kind; SpecError if there is no such kind."""
+    """The types of a kind; SpecError for an unknown kind."""
     lines = [f"## {kind}", ""]
     for name, cls in registry.types(kind).items():
         default = ", the default" if name == cls.default_type and len(registry.types(kind)) > 1 else ""
@@ -69,7 +69,7 @@ def wrapped(line: str) -> list[str]:
 
 
 def words(cls: Any, names: Naming | None = None, several: bool = False) -> str:
-    """The type in words, with what lists and tables hold; `several` of it."""
+    """The type in words, with elements of lists and tables; `several` in the plural."""
     base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
     inside = [arg for arg in args if arg is not ...]
     kind = getattr(base, "kind", "") or (names.kind if names else "")
@@ -95,7 +95,7 @@ def plural(kind: str) -> str:
 
 
 def limits(limits: Mapping[str, Any]) -> str:
-    """Limits as people write them, such as ", at least 1"."""
+    """Limits in words, such as ", at least 1"."""
     signs = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     found = [f"{signs[word]} {value:g}" for word, value in limits.items() if word in signs]
     found += [" or ".join(f"`{option}`" for option in limits["enum"])] if "enum" in limits else []
@@ -103,7 +103,7 @@ def limits(limits: Mapping[str, Any]) -> str:
 
 
 def objects(cls: Any) -> list[type]:
-    """The classes of tables within a type that are no pieces."""
+    """Classes of tables within a type that are no pieces."""
     base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
     if isinstance(base, type) and attrs.has(base) and not getattr(base, "kind", ""):
         return [base]

@@ -1,7 +1,7 @@
-"""JSON Schemas of spec files, by which editors complete and check them; written from the classes and the registry.
+"""JSON Schemas of spec files for completion and checks in editors, from classes and registry.
 
-A schema knows the names of the registry that it is written from. It is milder than `sparsemap check`: it lets pass what
-depends on other keys or files. Draft 7, which editors of TOML read.
+A schema knows the names of its registry. Rules between keys or files are left to `sparsemap check`. Draft 7, as editors
+of TOML read.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ PATH = {"type": "string", "pattern": r"\.toml$|/"}
 
 
 def kinds(registry: Registry) -> tuple[str, ...]:
-    """All kinds of files that have a schema: those of specs, and designs."""
+    """Kinds of files with a schema: specs and designs."""
     return tuple(sorted((*registry.kinds(), DESIGN_KIND)))
 
 
 def schema(registry: Registry, kind: str) -> Schema:
-    """The schema of the spec files of a kind; SpecError if there is no such kind."""
+    """The schema of the spec files of a kind; SpecError for an unknown kind."""
     writer = Writer(registry)
     if kind == DESIGN_KIND:
         top = writer.design()
@@ -63,7 +63,7 @@ def text(value: Schema) -> str:
 
 @attrs.define
 class Writer:
-    """Writes one schema; what is used more than once becomes a definition."""
+    """Writes a schema; repeated parts become definitions."""
 
     registry: Registry
     definitions: dict[str, Schema] = attrs.field(factory=dict, init=False)
@@ -77,7 +77,7 @@ class Writer:
     # -- pieces
 
     def name(self, kind: str, paths: bool = False) -> Schema:
-        """The names of a kind, or texts that stand for pieces of it."""
+        """Names of a kind, and texts for its pieces."""
         own: Any = [cls.from_text for cls in self.registry.types(kind).values()]
         texts = any(method.__func__ is not Piece.from_text.__func__ for method in own)  # type: ignore[attr-defined]
         names = {"enum": list(self.registry.names(kind))}
@@ -90,16 +90,16 @@ class Writer:
         return either([self.name(kind, names.paths), self.table(kind, names)])
 
     def table(self, kind: str, names: Naming | None = None, whole: bool = False) -> Schema:
-        """The table of a piece of any type of its kind; `whole`: that of a file.
+        """The table of a piece of any type of its kind; `whole`: of a file.
 
-        Within another table nothing is required of it, since it may change what that one extends.
+        A nested table requires nothing, as it may extend another table.
         """
         type_key = names.type_key if names else "type"
         name = f"tables.{kind}{f'.{type_key}' * (type_key != 'type')}"
         return self.typed(kind, type_key, True) if whole else self.defined(name, lambda: self.typed(kind, type_key))
 
     def typed(self, kind: str, type_key: str, whole: bool = False) -> Schema:
-        """What all types of a kind share and the keys of all, and then which keys each type has."""
+        """Shared keys of all types of a kind, then the keys of each type."""
         types_of = self.registry.types(kind)
         names = sorted({*self.registry.names(kind), *types_of})
         found: Schema = {"kind": {"const": kind}}
@@ -130,7 +130,7 @@ class Writer:
         return made | {"allOf": cases}
 
     def case(self, kind: str, name: str, own: Mapping[str, Key], type_key: str, whole: bool, default: str) -> Schema:
-        """When a table is of one type, and what it then has."""
+        """The condition and keys of a type."""
         registry, several = self.registry, len(self.registry.types(kind)) > 1
         mine = sorted({name, *(x for x in registry.names(kind) if registry.spec(kind, x)["type"] == name)})
         without: Schema = {"not": {"required": [type_key]}}
@@ -147,7 +147,7 @@ class Writer:
     # -- keys
 
     def key(self, key: Key, vary: bool = False) -> Schema:
-        """The schema of a key, which may `vary` in a space."""
+        """The schema of a key, with choices if keys may `vary` in a space."""
         unit = f"Unit: {key.unit}." if key.unit else ""
         about = " ".join(part for part in (key.doc, unit) if part)
         made: Schema = {} if key.as_it_stands else self.of(key.type, key.names, key.limits)
@@ -160,7 +160,7 @@ class Writer:
         return made | ({"default": key.default} if given else {})
 
     def of(self, cls: Any, names: Naming | None, limits: Mapping[str, Any], inside: bool = False) -> Schema:
-        """The schema of a type. `inside` a union or a list, a table of any values is that of a piece, if it has names."""
+        """The schema of a type; `inside` a union or a list, a table of any values is a piece, if it has names."""
         base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
         scalar = {key: value for key, value in limits.items() if key in ("enum",) or "imum" in key}
         if base is typing.Literal or isinstance(base, enum.EnumMeta):
@@ -199,14 +199,14 @@ class Writer:
         return {}
 
     def plain_table(self, cls: type) -> Schema:
-        """The table of an object that is no piece; nothing is required of it, since it may change another one."""
+        """The table of an object other than a piece, without required keys, as it may change another table."""
         keys = {name: self.key(key) for name, key in keys_of(cls).items()}
         return {"type": "object", "description": first_sentence(cls), "properties": keys, "additionalProperties": False}
 
     # -- designs
 
     def design(self) -> Schema:
-        """The schema of design files, which have no class."""
+        """The schema of design files, without a class."""
         texts: Schema = {"type": "string"}
         loops: Schema = {"type": "array", "items": {"type": "string", "pattern": design_file.LOOP.pattern}}
         keys: Schema = {key: {} for key in design_file.KNOWN}

@@ -49,7 +49,7 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...]) -> None:
 
 
 def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple[str, ...]]:
-    """A design file as the result of a search that found it, its problem, and the reasons why it is not valid."""
+    """Result and problem of a design file, and reasons of an invalid design."""
     from ..problem import design_file
     from ..searching.given import load_design
 
@@ -59,8 +59,8 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
-    """A design file as the result of a search that found it, in one of its scenarios if that is named; `SearchError` if
-    there is no such scenario, or if the design is not valid."""
+    """Result and problem of a valid design file, in a named scenario if any; `SearchError` for other names and invalid
+    designs."""
     from ..searching.result import result_of
 
     result, problem, reasons = design_result(path, registry)
@@ -79,7 +79,7 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """The design that a path names, by no name; by step of a plan, layer or cell those below any other folder."""
+    """Design files by label: the design of a path under "", or designs below a folder by step of a plan, layer or cell."""
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 
@@ -98,7 +98,7 @@ def designs_in(path: str) -> dict[str, str]:
 
 
 class Reports(click.Group):
-    """`show space`, and every report that a plugin brings, under its name."""
+    """`show space`, and reports of plugins by name."""
 
     about: Mapping[str, str] = {}
 
@@ -130,7 +130,7 @@ def show() -> None:
 
 
 def report_verb(name: str, about: str) -> click.Command:
-    """The verb that shows a report; which reports there are is known when it runs, with the plugins given."""
+    """The verb of a report; reports are known at run time, with the plugins."""
 
     @click.command(name, help=f"Show the report {name} of DESIGN, a TOML file.", short_help=about)
     @design_argument
@@ -202,7 +202,7 @@ def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -
 
 
 def nothing_valid(result: Result, problem: Problem) -> str:
-    """Why there is no design: what the nearest one lacks, and the reasons of all."""
+    """Reasons for missing designs: lacks of the nearest design, and shares of reasons."""
     lines = [f"{result.workload} on {result.hardware}: none of {result.proposed:,} designs is valid"]
     if result.given_up:
         lines.append(result.given_up)

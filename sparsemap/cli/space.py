@@ -1,4 +1,4 @@
-"""What the command says about a design space: its mapping levels, segments and genes."""
+"""A design space in words: mapping levels, segments, genes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def space_table(problem: Problem) -> dict[str, Any]:
 
 
 def space_lines(problem: Problem, width: int) -> list[str]:
-    """Mapping levels, then a line per segment: name, number of genes, range, what they are; and the total."""
+    """Mapping levels, then per segment name, number, range and meaning of genes; and the total."""
     found = problem.space
     by_storage = grouped(problem.mapping_levels, lambda level: level.storage).values()
     rows = []

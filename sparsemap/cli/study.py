@@ -1,5 +1,4 @@
-"""The verbs about many searches: run the cells of a study or the layers of a network, and compare searchers; and what other
-verbs ask of these and of the page about results."""
+"""Verbs of many searches: cells of a study, layers of a network, comparisons; and shared work of verbs about results."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """What the verbs have in common; they hand on what they do not use to `networks.outcomes_of`."""
+    """Shared options of `run` and `compare`, for `networks.outcomes_of`."""
     for option in (
         click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
         plugin_dirs,
@@ -48,7 +47,7 @@ OF_NETWORKS = (
     "objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start", "fuse", "operations",
     "formats",
 )  # fmt: skip
-"""Options of `run` that a study says itself."""
+"""Options of `run` with keys in a study."""
 
 
 @click.command()
@@ -225,7 +224,7 @@ def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...]) -> None:
 
 
 def finish_search(result: Result, problem: Problem, out: str, quiet: bool) -> None:
-    """Writes what goes beside a result, and says which files are where."""
+    """Writes files beside a result, and says their place."""
     from . import output as cli_output
 
     place = str(result.place(out))
@@ -237,7 +236,7 @@ def finish_search(result: Result, problem: Problem, out: str, quiet: bool) -> No
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """Has plugins write what they add to a result, such as the figure of a front; their errors become notes."""
+    """Files that plugins add to a result, such as the figure of a front; errors become notes."""
     from ..pieces.boundary import guarded
     from . import output as cli_output
 
@@ -254,8 +253,7 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 
 def write_command(folder: str | Path) -> None:
-    """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
-    relative to the working directory."""
+    """Writes the command into the folder of its results, for pages; with paths relative to the working directory."""
     from ..writing import write_text
 
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
@@ -265,7 +263,7 @@ def write_command(folder: str | Path) -> None:
 
 
 def say_place(result: Result, out: str | None) -> None:
-    """Says that a partial result has not taken the place of a complete one."""
+    """Notes that a partial result has not replaced a complete result."""
     if out and (place := result.place(out)) != Path(out):
         from . import output as cli_output
 
@@ -274,17 +272,17 @@ def say_place(result: Result, out: str | None) -> None:
 
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
-    """Whether `--report` can be done; what is missing is told before the search. The verb without results checks that."""
+    """Checks the parts of `--report` before a search, by the verb without results."""
     return _page((), plugin_dirs, "no report will be written")
 
 
 def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
-    """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
+    """Runs the verb `defaults.PAGE` of a plugin for `--report`; errors become notes."""
     _page((Path(folder),), plugin_dirs, "no report was written")
 
 
 def run_options(verb: Any) -> Any:
-    """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
+    """Options of verbs that write a network: `hardware` of a run (`run_written`), and `designs`."""
 
     def chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
         from .networks import known_hardware
@@ -298,7 +296,7 @@ def run_options(verb: Any) -> Any:
 
 
 def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
-    """What `--run` asks for: the verb `run` with a report, into a folder."""
+    """Runs the verb `run` with a report for `--run`, into a folder."""
     ctx = click.get_current_context()
     root = ctx.find_root().command
     assert isinstance(root, click.Group)

@@ -1,4 +1,4 @@
-"""Verbs that lead to others, `extra` and `import`, and `init`."""
+"""Verbs with subcommands, `extra` and `import`, and `init`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .help_texts import names_with_texts
 
 
 class Extra(click.Group):
-    """The verbs below `extra`, which the command has without a place in `GROUPS`."""
+    """Verbs below `extra`: built-in verbs outside `GROUPS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         root: Any = ctx.find_root().command
@@ -32,10 +32,10 @@ def extra() -> None:
 
 
 class Importer(click.Command):
-    """A verb that reads files of other programs; `sparsemap import` takes the first that `reads` a file."""
+    """A verb for files of other programs; `sparsemap import` takes the first verb that `reads` a file."""
 
     def __init__(self, *args: Any, reads: Callable[[Path], bool], files: str, **kwargs: Any) -> None:
-        """`files`: which these are, as help says it."""
+        """`files`: names of the files in help."""
         super().__init__(*args, **kwargs)
         self.reads, self.files = reads, files
 

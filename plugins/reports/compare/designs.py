@@ -1,7 +1,7 @@
-"""`sparsemap compare`: what differs between two designs, and what each difference costs, one change at a time.
+"""`sparsemap compare` of two designs: differences, and the cost of each change, one at a time.
 
-Both designs are taken as the tables of their files. A difference is a set of places in them; the first design gets the
-values of the second there, and is evaluated.
+A difference is a set of places in the tables of both design files. The first design takes the second's values there and
+is evaluated.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from ..variants import MISSING, Base, Place
 from ..wording import time_text
 
 ABOUT = ("name", "description", "source")
-"""Keys that say what a piece is and change no number."""
+"""Keys without effect on numbers."""
 WHOLE = ("technology", "scaling")
-"""Tables that change as a whole."""
+"""Tables to change as a whole."""
 WIDE = (5, 6, 1)
-"""Columns of what changes cost that narrow terminals do without: energy, cycles, EDP alone, whose change stays."""
+"""Columns that narrow terminals omit: energy, cycles, EDP alone."""
 
 
 @attrs.frozen
 class DiffStep:
-    """Values that differ and change together, and what that costs."""
+    """Values that change together, and the cost of the change."""
 
     name: str
     texts: tuple[tuple[str, str, str], ...]
-    """Of each value: what it is, before and after."""
+    """Name, value before and value after, per value."""
     alone: DesignOutcome
     """The first design with this change only."""
     after: DesignOutcome
-    """With all changes before it as well."""
+    """The first design after this change and all before it."""
 
     def to_dict(self) -> dict[str, Any]:
         texts = [{"what": what, "before": before, "after": after} for what, before, after in self.texts]
@@ -53,7 +53,7 @@ class DiffStep:
 
 
 def steps(first: Base, second: Base) -> list[DiffStep]:
-    """The differences with their costs; after the last one the first design is the second."""
+    """Differences with their costs; after the last the first design equals the second."""
     one, other = first.table, second.table
     # pieces that only the other design names, so that one format or mechanism can change alone
     pieces = {place: _at(other, place) for place in _pieces(other) if _at(one, place) is MISSING}
@@ -122,7 +122,7 @@ def _at(table: Any, place: Sequence[str | int]) -> Any:
 
 
 def _unequal(one: Any, other: Any, place: Place) -> Iterator[Place]:
-    """The innermost places below one where two tables differ; lists of tables are entered if they are as long."""
+    """Innermost differing places of two tables below a place; lists of tables are entered if equally long."""
     a, b = _at(one, place), _at(other, place)
     if a == b or (place and place[-1] in ABOUT):
         return
@@ -175,8 +175,7 @@ def _text(value: Any) -> str:
 
 
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[DiffStep]) -> list[str]:
-    """The two designs, a row per difference with what it costs, and the values that differ. EDP is in J * s where their clocks
-    are not the same: cycles of one are no cycles of the other."""
+    """Both designs, a row per difference with its cost, and the differing values; EDP in J * s if the clocks differ."""
     ends, clocks = [], {float(base.design.problem.chip.clock_hz) for base in (first, second)}
     cost, unit = ("edp_js", " in J * s") if len(clocks) > 1 else ("edp", "")
     for name, base in zip(names, (first, second), strict=True):
@@ -206,8 +205,7 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
 
 
 def gained_lines(name: str, given: Design, best: Design) -> list[str]:
-    """What each change from a given design to the best one is worth, after those before it; none where they are designs of
-    other workloads or hardware."""
+    """Gain of each change in turn from a given design to the best; empty for other workloads or hardware."""
     end, model = Base(best), best.problem.cost_model
     start = Base(attrs.evolve(given, problem=given.problem.variant(cost_model=model)))
     if any(start.table[part] != end.table[part] for part in ("workload", "hardware")):
@@ -219,7 +217,7 @@ def gained_lines(name: str, given: Design, best: Design) -> list[str]:
 
 
 def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep], cost: str) -> list[list[str]]:
-    """The first design and each change after those before it: EDP, the `cost`, and its change, energy, cycles, limit."""
+    """The first design and each change after earlier changes: EDP (`cost`), its change, energy, cycles, limit."""
     rows, before = [[name, *_edp(start, cost), *_end(start)]], start
     for step in found:
         rows.append([step.name, *_edp(step.after, cost, before), *_end(step.after)])
@@ -236,13 +234,13 @@ def _edp(outcome: DesignOutcome, cost: str, before: DesignOutcome | None = None)
 
 
 def _end(outcome: DesignOutcome) -> list[str]:
-    """Energy, cycles, and what limits the design, or why it is not valid."""
+    """Energy, cycles, and the limit or the fault."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
     return [*numbers, outcome.column]
 
 
 def given_lines(result: Result, best: Design) -> list[list[str]]:
-    """For each design of the same problem that the search started from, what made the best one better."""
+    """Gains over each start design of the same problem."""
     given = []
     for file in (Path(row["file"]) for row in result.start if row["file"] and not row["distance"]):
         from sparsemap.problem import design_file

@@ -1,4 +1,4 @@
-"""`report.html`: a search, a network, a study, a chip or several results as one page that needs nothing but itself."""
+"""`report.html`: a search, a network, a study, a chip or several results as a page in one file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .content import Page
 
 
 def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
-    """What is told of the folder of a search, a study, a network or a chip, of a design file, or of several results, which
-    are divided by the `reference`.
+    """The page of a folder of a search, a study, a network or a chip, of a design file, or of several results over a
+    `reference`.
 
-    `SearchError` for folders with none of these.
+    `SearchError` for folders without results.
     """
     from ..compare.sides import NETWORK, TABLE, is_result
     from . import chip, one, results, study
@@ -34,7 +34,7 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
 
 
 def html(page: Page) -> str:
-    """The page as one HTML file: it loads nothing, and every text in it is escaped."""
+    """The page as an HTML file with escaped texts; the file loads nothing."""
     import jinja2
 
     from .one_unit import in_one_unit

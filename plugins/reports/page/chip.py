@@ -27,9 +27,9 @@ from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
-"""What a folder of `sparsemap design` has."""
+"""Result file of `sparsemap design`."""
 COSTS = {"energy_pj": "energy", "cycles": "cycles"}
-"""What executed designs are held to."""
+"""Costs of executed designs."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
@@ -81,7 +81,7 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
 
 
 def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """What the chip is held against: the given hardware with units for all layers, or without a count of units."""
+    """The reference of the chip: the given hardware with shared units, or without a count of units."""
     if other := found.get("platform"):
         beside = "" if other["allowed"] else ", which breaks a constraint"
         return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"
@@ -101,7 +101,7 @@ def _counts(found: Mapping[str, Any]) -> list[tuple[str, int, Any]]:
 
 
 def boxes_of(areas: Sequence[float], box: Box) -> list[Box]:
-    """Rectangles of these areas, which add up to that of the box: the longer side is cut where it halves them best."""
+    """Rectangles of the areas, which fill a box: the longer side is cut near half of the area."""
     if len(areas) < 2:
         return [box] * len(areas)
     left, bottom, width, height = box
@@ -145,7 +145,7 @@ def _floor(found: Mapping[str, Any]) -> Chart:
 
 
 def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
-    """Level by level what the chip is, and which units it has there."""
+    """Sizes, areas and units of the chip by level."""
     parts, units = found["parts_mm2"], found["units"]
     levels, rows = levels_of(registry.build("hardware", found["hardware"]), registry), []
     widths = {level.name: bandwidth_text(level) for level in levels}
@@ -164,7 +164,7 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
 
 
 def _tried(found: Mapping[str, Any]) -> Chart:
-    """EDP over area of the chips tried, with those that no other beats in both as steps, and the chosen one."""
+    """EDP over area of the tried chips, the front as steps, and the chosen chip."""
     rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row["edp_js"]))
     front: list[Any] = []
     for row in sorted([*rows, found], key=lambda row: (row["area_mm2"], row["edp_js"])):
@@ -214,8 +214,8 @@ def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int,
 
 
 def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tuple[list[Chart], list[str]]:
-    """Multiplications a cycle against multiplications a word of the outermost level, a point per design, if that level has a
-    bandwidth; and the layers that move no word of it."""
+    """Multiplications a cycle over multiplications a word of the outermost level, a point per design; and layers
+    without a word of that level."""
     marks, weights, unmoved, width, peak = [], list[float](), list[str](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:

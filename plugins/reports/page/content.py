@@ -1,4 +1,4 @@
-"""What a page consists of: sections of charts, tables and loop nests, with the values of the numbers that they print."""
+"""Contents of a page: sections of charts, tables and loop nests, with values of the printed numbers."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Text:
 
 @attrs.frozen
 class Box:
-    """A memory or the compute units in a loop nest, with what is inside it."""
+    """A memory or the compute units in a loop nest, with inner boxes."""
 
     block: ClassVar[str] = "nest"
     name: str
     room: str
     marks: Sequence[str]
-    """What it skips and gates."""
+    """Skips and gates."""
     tensors: Sequence[tuple[str, str, str]]
     """Name, tile, formats."""
     loops: Sequence[tuple[str, bool, str, str]]
-    """Text, whether it is parallel, a note, and what it does."""
+    """Text, parallel or not, a note, and the effect."""
     inner: Box | None
     statement: str = ""
 
@@ -56,23 +56,23 @@ class Section:
     blocks: Sequence[Block]
     text: str = ""
     anchor: str = ""
-    """Of a section that is closed until somebody asks for it."""
+    """Anchor of a folded section."""
 
 
 @attrs.frozen
 class Page:
     title: str
     lines: Sequence[str]
-    """What was searched."""
+    """Description of the search."""
     tiles: Sequence[Headline]
     sections: Sequence[Section]
     warnings: Sequence[str] = ()
     verdict: Sequence[str] = ()
-    """Sentences that say what came out."""
+    """Sentences with the outcome."""
 
 
 def made(path: Path, found: Mapping[str, Any], file: str, words: str = "") -> str:
-    """How a result came about: the command that wrote its folder or the one that it is in, its date, and the versions."""
+    """Origin of a result: the command of its folder or a folder above, the date, the versions."""
     versions = found.get("versions") or {}
     about = [f"{name} {versions[name]}" for name in ("sparsemap", "numpy", "python") if name in versions]
     about = about or [f"sparsemap {__version__}"]
@@ -83,14 +83,14 @@ def made(path: Path, found: Mapping[str, Any], file: str, words: str = "") -> st
 
 
 DEEP = 3
-"""Folders that a result may be below its command's, as a layer of a network of a study is."""
+"""Folders between a result and its command, as in a layer of a network of a study."""
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
 def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str, of: str = "") -> list[Headline]:
-    """EDP and cycles, each with a note, energy, and the gap to the bound where one is known; `of` is where they stand."""
+    """EDP and cycles with notes, energy, and the gap to a known bound; `of` is the place in the file."""
     labels, notes = ("EDP, pJ · cycles", "energy", "cycles"), (of_edp, "", of_cycles)
     made = [Headline(*row) for row in zip(labels, numbers(found, of), notes, strict=True)]
     costs = found.get("costs") or {}

@@ -1,5 +1,5 @@
-"""A design on its page: charts and tables of energies, accesses and cycles, roofline, one thing free; and its loop nest as
-boxes in each other."""
+"""A design on its page: charts and tables of energies, accesses and cycles, roofline, one thing free, and the loop nest
+as boxes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cycles(outcome: DesignOutcome) -> Iterator[Chart]:
 
 
 def one_free(outcome: DesignOutcome, free: Sequence[Free]) -> PageTable:
-    """What makes the EDP less, the most telling one first."""
+    """Changes that lower the EDP, the best first."""
     made: list[list[Cell]] = []
     better = [(x.name, x.outcome) for x in free if x.outcome.edp < outcome.edp * (1 - 1e-9)]
     for name, one in [("nothing", outcome), *sorted(better, key=lambda row: row[1].edp)]:
@@ -68,7 +68,7 @@ MARKS = (
 
 
 def section(outcome: DesignOutcome) -> Section:
-    """The loop nest, outermost memory first, and how it is read."""
+    """The loop nest, outermost memory first, with a reading guide."""
     design, problem = outcome.design, outcome.design.problem
     if {"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys():
         return Section("Loop nest", [Text(["The design has no loops, formats and mechanisms of which one is drawn."])])
@@ -105,7 +105,7 @@ def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) 
 
 
 def _loop_tip(design: Design, loop: Loop) -> str:
-    """What a loop does to the tile of each tensor that is inside it."""
+    """Effect of a loop on the tile of each tensor inside."""
     problem, inside = design.problem, loop.storage + 1
     parts = [f"{loop.bound:,} steps of {loop.dim}, {'at the same time' if loop.spatial else 'one after the other'}"]
     for t, tensor in enumerate(problem.tensors):

@@ -1,4 +1,4 @@
-"""The part of a network's page that is about tensors on chip: what is there over time, and every step of the plan."""
+"""Tensors on chip on the page of a network: words over time, and every step of the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .content import Headline, Section
 
 
 def headline(plan: Mapping[str, Any]) -> Headline:
-    """EDP of the plan, and what it is worth."""
+    """EDP of the plan, and its gain."""
     (edp,) = numbers(plan, "fused.", ["edp"])
     slide = sum(bool(row.get("slides")) for row in plan["layers"])
     gain = plan["gain"]
@@ -25,7 +25,7 @@ def headline(plan: Mapping[str, Any]) -> Headline:
 
 
 def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
-    """The sentence that a page opens with: what the network takes by its plan, and what layer by layer."""
+    """The opening sentence: costs of the network by plan and layer by layer."""
     seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
     both = (plan, plan["layer_by_layer"])
     planned, apart = (f"{time_text(seconds * x['cycles'])} and {format_energy(x['energy_pj'])}" for x in both)
@@ -35,7 +35,7 @@ def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
 
 
 def sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list[Section]:
-    """Sections of a complete plan, as `FusedResult.to_dict` has it; `pages` of its designs, by their files."""
+    """Sections of a complete plan (`FusedResult.to_dict`); `pages` of its designs, by file."""
     home, peak = plan["home"], plan["peak"]
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
     moved = "Layers between which a tensor slides by take turns. Operations between layers are "

@@ -71,12 +71,12 @@ def page(path: Path, registry: Registry) -> Page:
 
 
 def _origin(path: Path, table: Mapping[str, Any]) -> str:
-    """The command, the date and the versions of a search; what a design file says of itself is its name."""
+    """Command, date and versions of a search; the name of a design file."""
     return made(path, table, RESULT_FILE) if table else made(path.parent, {}, path.name, f"design file {path.name}")
 
 
 def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, Any]) -> str:
-    """What the design costs, what limits it, where most energy goes, what would help most, and how good it can get."""
+    """Cost, limit, largest energies, the best change, and the bound."""
     problem, seconds = outcome.design.problem, outcome.costs.get("seconds")
     time = f"{time_text(seconds)} and " if seconds else ""
     text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
@@ -98,7 +98,7 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
 
 
 def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
-    """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
+    """Headlines: EDP, energy, cycles, bound, use of units, search."""
     made, problem = totals(found, "", found.get("limit") or ""), outcome.design.problem
     if found.get("score") is not None and found["score"] != found["edp"]:
         unit = f"score, {problem.objective.unit}" if problem.objective.unit else "score"

@@ -1,4 +1,4 @@
-"""The page of results: a network by its layers, or searches, networks and cells of studies next to each other."""
+"""Pages of a network by layers, and of searches, networks and cells of studies beside each other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from . import design, fused
 from .content import Headline, Page, Section, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
-"""Bars of a chart of layers, results of which energy and time are drawn, and layers that a verdict names."""
+"""Bars of a chart of layers, results in charts of energy and time, and layers in a verdict."""
 TOLD = {
     "edp": "EDP", "energy_pj": "energy", "cycles": "cycles", "gap": "over the bound",
     "share_of_energy_pj": "of energy", "share_of_cycles": "of cycles",
@@ -54,7 +54,7 @@ TOLD = {
 
 
 def network(folder: Path, registry: Registry) -> Page:
-    """What a network costs, which layers or steps of its plan decide, and the design of each folded away below."""
+    """Costs of a network, deciding layers or steps of a plan, and folded sections of all designs."""
     (side,), (whole,) = sides_of(folder), sides_of(folder, planned=True)
     if not side.parts:
         raise SearchError(f"{folder}: no layer has a design yet; run its command again, which goes on where it stopped")
@@ -90,12 +90,12 @@ def _bars(side: Compared, key: str) -> Chart:
 
 
 def _share(side: Compared, part: SidePart, key: str) -> float:
-    """What all repetitions of a part have of the whole; NaN where not every part has a design."""
+    """Share of all repetitions of a part in the whole; NaN if a part has no design."""
     return getattr(part, key) / side.total(key) if side.numbers["edp"] is not None else math.nan
 
 
 def _said(side: Compared) -> list[str]:
-    """What a network takes, where most of the time goes, and how good it can get."""
+    """Costs of a network, the largest layers, and the bound."""
     found = side.numbers
     if found["edp"] is None:
         return []
@@ -116,7 +116,7 @@ def _said(side: Compared) -> list[str]:
 
 
 def _layers(side: Compared, pages: Mapping[str, Section]) -> PageTable:
-    """The layers of a network, each with a link to its section."""
+    """Layers of a network, with links to their sections."""
     rows: list[list[Cell]] = []
     for i, part in enumerate(side.parts):
         edp, *others = numbers(part.about, f"layers.{i}.", list(TOLD))
@@ -133,7 +133,7 @@ def _shape(layer: Mapping[str, Any]) -> str:
 
 
 def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
-    """A closed section for each design, by its file in a plan or else its layer: loop nest, cycles, one thing free."""
+    """A folded section per design, by its file in a plan or its layer: loop nest, cycles, one thing free."""
     designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
     designs.pop("", None)  # operations
     for key, part in reversed(designs.items()):
@@ -164,8 +164,7 @@ def _without_places(table: PageTable) -> PageTable:
 
 
 def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
-    """What is best and why, numbers, ratios to the reference, or else the first, of each problem, layers, energy and time
-    of each."""
+    """The verdict, numbers, ratios to the reference or the first of each problem, layers, energy and time."""
     each, note = alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = worth_of(sides)
@@ -218,15 +217,15 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
 
 
 def _tile(side: Compared, label: str) -> Headline:
-    """The time of a side, and beside it energy, power and area."""
+    """Time of a side, with energy, power and area."""
     rest = {key: value for key, value in side.costs.items() if key != "seconds"}
     note = ", ".join(filter(None, [format_energy(side.numbers["energy_pj"]), chip_text(rest)]))
     return Headline(label, number(side.value("seconds"), time_text), note)
 
 
 def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], str] | None:
-    """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
-    the next one differ in them, and a text above; None if no two have layers in common."""
+    """Layers of the first shared network: table, charts of energy and time, levels, and a text; None without shared
+    layers."""
     for group in compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:

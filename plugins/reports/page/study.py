@@ -1,4 +1,4 @@
-"""The page of a study: what varies in it next to each other, with intervals, and cells against proven bounds."""
+"""The page of a study: variants beside each other with intervals, and cells beside proven bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Row = Mapping[str, Any]
 
 
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
-    """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
+    """The page of `sparsemap run STUDY`: a section per varied axis, then the cells."""
     rows = rows_of(folder)
     folders = [cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
@@ -82,7 +82,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
 
 
 def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
-    """Why a network has no total, if it has none."""
+    """Failed layers of a network without a total."""
     failed = [layer for layer in result.get("layers", ()) if layer.get("state") == "failed"]
     if not failed:
         return []
@@ -104,8 +104,8 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _result(path: Path | None) -> dict[str, Any]:
-    """What is known of a cell: its `result.json`, or of a network its totals, by its plan if it has
-    one, with what its layers have chosen."""
+    """Result of a cell: `result.json`, or totals of a network, planned if possible, with the chosen pieces of its
+    layers."""
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
@@ -115,8 +115,8 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """The cells that are networks, of the searcher that comes first, by their hardware: with all seeds in which each of them
-    has a total, of that one in which the best two are apart as on average."""
+    """Networks of the first searcher, a side per hardware, for the seed with the most typical ratio among seeds with
+    all totals."""
     found: dict[str, dict[str, dict[str, Path]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
@@ -129,7 +129,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
 
 
 def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
-    """A side for each chip, given the folders of one network on it by seed."""
+    """A side per chip, from folders of a network by seed."""
     every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
     known = [one for one in every if any(side.costs for side in one.values())]
     seeds = [
@@ -167,15 +167,14 @@ def _means(found: Comparison) -> PageTable:
 
 
 def _ratios(found: Comparison) -> list[Chart]:
-    """A chart for each hardware, or one if these are compared."""
+    """A chart per hardware, or one chart of all hardware."""
     pairs = ((cell, variant) for cell in found.cells for variant in found.others)
     every = [{**c.names, found.by: v, "ratio": found.ratio(c, v), "broken_bound": c.broken} for c, v in pairs]
     return _strips(every, "ratio", found.by, f"{NAMED[found.cost]} over {found.reference}")
 
 
 def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
-    """For each hardware a chart with a mark for each workload, variant and seed, or for the median seed where there are
-    too many of them."""
+    """A chart per hardware with a mark per workload, variant and seed, or the median seed of too many."""
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
@@ -220,6 +219,6 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
 
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
-    """Rows that differ in nothing but the seed."""
+    """Rows alike but for the seed."""
     names = ("workload", "hardware", "searcher", *AXES)
     return grouped(rows, lambda row: tuple(row.get(key) for key in names)).values()
