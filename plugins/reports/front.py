@@ -79,7 +79,8 @@ def front_chart(
             draw_panel(panel, axes[first][1], axes[second][1], np.array(scores), score, side == 1, tips)
             panel.set_xlabel(axes[first][0] if second == side else "")
             panel.set_ylabel(axes[second][0] if first == 0 else "")
-        figure.legend(*grid[0][0].get_legend_handles_labels(), handlelength=1.6, loc="outside lower center", ncols=4)
+        place: Any = {"loc": "outside lower center", "ncols": 5 if width > 4 else 2, "handlelength": 1.6}
+        figure.legend(*grid[0][0].get_legend_handles_labels(), **place)
         return figure
 
     rows = zip(columns, tips, strict=True)
@@ -115,14 +116,11 @@ def draw_panel(panel: Any, x: Array, y: Array, scores: Scores, score: str, lines
     panel.set_ylim(bottom, top)
     bend = knee(points) if lines else None
     star = {"color": ORANGE, "markersize": 13, "markeredgecolor": "white", "linestyle": "", "zorder": 6}
-    panel.plot(*points[best], "*", label="_" if lines else f"best {score}", clip_on=False, **star)
-    if lines:
-        text = f"best {score}" + (" and knee" if bend == best else "")
-        put_label(panel, points[best], text, ORANGE, (22, 22))
+    named = f"best {score}" + " and knee" * (bend == best)
+    panel.plot(*points[best], "*", label=named, clip_on=False, **star)
     if bend is not None and bend != best:
-        panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor="black", zorder=5)
-        low = (points[best, 1] - bottom) / (top - bottom) > 0.75  # the other label is below its point then
-        put_label(panel, points[bend], "knee", "black", (44, 8) if low else (22, 44))
+        ring = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": "black", "zorder": 5, "linestyle": ""}
+        panel.plot(*points[bend], "o", label="knee", **ring)
 
 
 def knee(values: Values) -> int | None:
@@ -136,15 +134,6 @@ def knee(values: Values) -> int | None:
     below = 1.0 - ((points - points.min(axis=0)) / span).sum(axis=1)
     row = int(np.argmax(below))
     return row if below[row] > 0 else None
-
-
-def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[int, int]) -> None:
-    """A text to the upper right of a point, where a front leaves room; to the upper left near the right edge."""
-    along = panel.transAxes.inverted().transform(panel.transData.transform(point))
-    place = [-distance if share > 0.75 else distance for share, distance in zip(along, offset, strict=True)]
-    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
-    how: Any = {"ha": "left" if place[0] > 0 else "right", "va": "center", "color": colour, "zorder": 7}
-    panel.annotate(text, point, xytext=place, textcoords="offset points", arrowprops=line, **how)
 
 
 def labels_of(objective: Objective) -> list[str]:

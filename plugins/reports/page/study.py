@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +16,6 @@ from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import Chart, Mark, strips
-from ..compare.shares import in_order, ratio, ratios, worth_of
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..compare.verdict import uncounted, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
@@ -115,37 +113,27 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """Networks of the first searcher, a side per hardware, for the seed with the most typical ratio among seeds with
-    all totals."""
-    found: dict[str, dict[str, dict[str, Path]]] = {}
+    """Networks of the first searcher by hardware, with all seeds that have totals on every chip; the first of these seeds
+    stands for all."""
+    found: dict[str, dict[str, dict[str, Compared]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
-        if path is None or not (path / NETWORK).exists():
-            continue
         of = [row.get(key) for key in ("searcher", *AXES)]
-        if of == first.setdefault((row["workload"], row["hardware"]), of):
-            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = path
-    return labelled([side for chips in found.values() for side in _typical(list(chips.values()))])
-
-
-def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
-    """A side per chip, from folders of a network by seed."""
-    every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
-    known = [one for one in every if any(side.costs for side in one.values())]
-    seeds = [
-        seed
-        for seed in (known[0] if len(known) > 1 else ())
-        if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
-    ]
-    if len(seeds) < 2:
-        return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
-    all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
-    worth = worth_of(side for some in all_seeds for side in some)
-    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
-    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
-    at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
-    without = [next(iter(one.values())) for one in every if one not in known]
-    return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
+        if path and (path / NETWORK).exists() and of == first.setdefault((row["workload"], row["hardware"]), of):
+            (side,) = sides_of(path, planned=True)
+            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = side
+    sides = []
+    for chips in found.values():
+        known = [one for one in chips.values() if any(side.costs for side in one.values())]
+        seeds = [
+            seed for seed in (known[0] if len(known) > 1 else ())
+            if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
+        ]  # fmt: skip
+        for one in chips.values():
+            some = tuple(one[seed] for seed in seeds) if one in known else ()
+            side = some[0] if some else next(iter(one.values()))
+            sides.append(attrs.evolve(side, seeds=some if len(some) > 1 else ()))
+    return labelled(sides)
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:
