@@ -26,6 +26,8 @@ from ..amounts import change_text, numbers_text
 from ..outcome import DesignOutcome
 from ..variants import MISSING, Base, Place
 from ..wording import time_text
+from .shares import in_order, level_table, levels_of, shares_of, shares_text
+from .sides import Compared, SidePart
 
 ABOUT = ("name", "description", "source")
 """Keys without effect on numbers."""
@@ -172,6 +174,27 @@ def _text(value: Any) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
+
+
+def compare_designs(names: tuple[str, str], first: Base, second: Base) -> tuple[list[str], dict[str, Any]]:
+    """Changes from a design to another with their costs, and shares of levels in the gain of the better one."""
+    found, outcomes = steps(first, second), (first.outcome, second.outcome)
+    lines, levels = diff_lines(names, first, second, found), dict[str, float]()
+    if all(outcome.valid for outcome in outcomes):
+        sides = in_order([side_of(name, outcome) for name, outcome in zip(names, outcomes, strict=True)], "edp_js")
+        levels = shares_of(sides, of=levels_of)
+        title = styled(f"levels; {shares_text(sides, 'edp_js')}", "strong")
+        lines += ["", title, *level_table(sides, "edp_js").lines(margin=2)] if levels else []
+    a, b = (outcome.to_dict() for outcome in outcomes)
+    shares = [{"level": name, "share": share} for name, share in levels.items()]
+    return lines, {"a": a, "b": b, "changes": [step.to_dict() for step in found], "levels": shares}
+
+
+def side_of(name: str, outcome: DesignOutcome) -> Compared:
+    """An evaluated design as a side."""
+    problem, costs = outcome.design.problem, outcome.to_dict()
+    part = SidePart(problem.workload.name, 1, outcome.breakdown, Path(name), 1 / float(problem.chip.clock_hz))
+    return Compared(name, part.name, name, "", "", "", "", "", costs, (part,), part.folder, {})
 
 
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[DiffStep]) -> list[str]:
