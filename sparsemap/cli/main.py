@@ -106,6 +106,9 @@ def search(
         from ..problem.project import project_files
 
         if not os.path.isdir(workload):
+            from .hints import check_kind
+
+            check_kind(loaded(plugin_dirs), workload, "workload")
             raise click.UsageError("Missing argument 'HARDWARE'; only the folder of a project is searched without.")
         parts = project_files(workload)
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
@@ -115,9 +118,10 @@ def search(
 
         report = can_report(plugin_dirs)
     registry = loaded(plugin_dirs)
-    if registry.has("network", workload) and not registry.has("workload", workload):
-        text = f"{workload} is a network, whose layers are searched by: sparsemap run {workload} --hardware {hardware}"
-        raise click.UsageError(text)
+    if not registry.has("workload", workload):
+        from .hints import check_kind
+
+        check_kind(registry, workload, "workload", hardware=hardware)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=registry)
     if forgotten := without_capacity(problem.levels):
         logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, forgotten)
