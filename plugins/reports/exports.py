@@ -1,5 +1,4 @@
-"""A design for other programs: energies as CSV, everything as JSON, the design as TOML; and the effect of its loop
-orders."""
+"""A design for other programs: energies as CSV, everything as JSON; and the effect of its loop orders."""
 
 from __future__ import annotations
 
@@ -50,16 +49,6 @@ class JsonReport(Exporter):
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
         design = plain(design_file.dump(result.found.design, result.found.numbers))
         return {**result.to_dict(), "design": design, **result.breakdown().to_dict()}
-
-
-class DesignTable(Exporter):
-    """The design file, input of `sparsemap show`."""
-
-    type_name: ClassVar[str] = "toml"
-    file_name: ClassVar[str] = "design.toml"
-
-    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return result.found.text()
 
 
 class OrdersText(Exporter):
