@@ -79,7 +79,7 @@ def front_chart(
             draw_panel(panel, axes[first][1], axes[second][1], np.array(scores), score, side == 1, tips)
             panel.set_xlabel(axes[first][0] if second == side else "")
             panel.set_ylabel(axes[second][0] if first == 0 else "")
-        place: Any = {"loc": "outside lower center", "ncols": 5 if width > 4 else 2, "handlelength": 1.6}
+        place: Any = {"loc": "outside lower center", "ncols": 5 if width > 5 else 2, "handlelength": 1.6}
         figure.legend(*grid[0][0].get_legend_handles_labels(), **place)
         return figure
 

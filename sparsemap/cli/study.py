@@ -107,9 +107,8 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
     if (file := Path(given["study"])).suffix != ".toml" and file.is_file():
         text = f"{file} is no TOML file, as studies and networks are; `sparsemap import` makes a network of a model"
         raise click.UsageError(text)
-    check_kind(
-        loaded(given["plugin_dirs"]), given["study"], "study", "network", hardware=hardware or extra or "HARDWARE"
-    )
+    chip = hardware or extra or "HARDWARE"
+    check_kind(loaded(given["plugin_dirs"]), given["study"], "study", "network", hardware=chip)
     if extra is not None:
         raise click.UsageError(f"the hardware is an option: sparsemap run {given['study']} --hardware {extra}")
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}

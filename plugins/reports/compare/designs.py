@@ -207,21 +207,16 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     lines = [output.table([["", "", f"EDP{unit}", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
     told = {base.design.problem.technology.label: name for name, base in zip(names, (first, second), strict=True)}
     among = [f"{name} in {technology}" for technology, name in told.items()]
-    lines += [
-        "",
-        f"technologies differ: {', '.join(among)}" if len(told) > 1 else f"both in the technology {next(iter(told))}",
-    ]
+    differ = f"technologies differ: {', '.join(among)}"
+    lines += ["", differ if len(told) > 1 else f"both in the technology {next(iter(told))}"]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
     rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
     alone = [["", ""], *(_edp(step.alone, cost, start) for step in found)]
     rows += [[row[0], *one, *row[1:]] for row, one in zip(_in_turn(names[0], start, found, cost), alone, strict=True)]
-    lines += [
-        "",
-        styled(f"what each change costs: EDP{unit} if it is the only one, and after those above it", "strong"),
-    ]
-    lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
+    title = f"what each change costs: EDP{unit} if it is the only one, and after those above it"
+    lines += ["", styled(title, "strong"), output.table(rows, "<>>>>>><", margin=2, less=WIDE)]
     values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
     lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
     return lines
