@@ -1,9 +1,8 @@
-"""One chip for networks: `sparsemap design` searches sizes and sparse units of a hardware together with the designs of all
-layers.
+"""One chip for networks: `sparsemap design` searches sizes and sparse units of a hardware together with the designs of
+all layers.
 
-A hardware with `choices` is a space of chips (`genes`). A chip is worth what the plans of its networks cost when their
-layers are searched on it (`layers`, `worth`, `model`); `search` runs the outer search, `result` writes the chosen chip
-with its designs.
+A hardware with `choices` is a space of chips (`genes`). Plans of the networks, with layers searched on the chip, give
+its cost (`layers`, `worth`, `model`). `search` runs the outer search, `result` writes the chosen chip with its designs.
 """
 
 from __future__ import annotations

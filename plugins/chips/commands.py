@@ -105,7 +105,7 @@ def design(networks: tuple[str, ...], area: float | None, power: float | None, q
 
 @contextmanager
 def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
-    """What is counted, how far that is, and the best score so far, live."""
+    """Live progress: a label, steps, and the best score so far."""
     from sparsemap.cli.progress import bar
 
     with bar(quiet) as update:

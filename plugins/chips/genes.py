@@ -1,4 +1,4 @@
-"""Genes of a chip: a value for every key that may vary, and the sparse units that it has."""
+"""Genes of a chip: a value for every varied key, and the sparse units."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, wi
 from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
-"""What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
+"""Shared by the layers: sizes and units, sizes alone (layers have any units, without area), or units alone."""
 MOST_CHANGES = 4
-"""Genes that one move changes."""
+"""Genes of a move."""
 SIZES = 0.75
-"""Share of the changes that are of sizes: they decide more than a unit does."""
+"""Share of changes to sizes, which matter more than units."""
 ANEW = 0.25
-"""Share of the moves that draw all sizes anew."""
+"""Share of moves that draw all sizes anew."""
 
 
 @attrs.frozen
 class Gene:
-    """One gene of a chip: what it sets, and the values to choose from."""
+    """A gene of a chip: its key, and the values to choose from."""
 
     name: str
     values: tuple[Any, ...]
     unit: tuple[str, str] | None = None
-    """("formats", tensor) or ("mechanisms", place) of a sparse unit, whose value "" is none; None: `name` is a key."""
+    """("formats", tensor) or ("mechanisms", place) of a sparse unit, "" for no unit; None: `name` is a key."""
 
 
 @attrs.frozen(kw_only=True)
 class ChipGenes(Segment):
-    """A gene per key of the hardware's `choices`, then, per skip/gate place and per tensor, the units that are built.
+    """A gene per key of the hardware's `choices`, then the built units per skip/gate place and per tensor.
 
-    Provides `chip` (g, B) int64, the place of each value in its list.
+    Provides `chip` (g, B) int64, the index of each value in its list.
     """
 
     type_name: ClassVar[str] = "chip-genes"
@@ -50,7 +50,8 @@ class ChipGenes(Segment):
     fits_all: ClassVar[bool] = False
 
     space: str | Mapping[str, Any] = attrs.field(default="", metadata=naming("space", paths=True))
-    """The space of the layers, whose formats and mechanisms the units are of; absent: that of the hardware, or the usual."""
+    """The space of the layers, source of formats and mechanisms for units; absent: that of the hardware, or the usual.
+    """
     mechanisms: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Skip/gate units at each place, at most."""
     formats: int = attrs.field(default=2, validator=attrs.validators.ge(1))
@@ -58,7 +59,7 @@ class ChipGenes(Segment):
     share: str = attrs.field(default="all", validator=attrs.validators.in_(SHARED))
     """What is searched of the chip: "all", "sizes" (units are free), or "units" (sizes are those of the hardware)."""
     constraints: tuple[str, ...] = ()
-    """Besides those of the hardware."""
+    """Constraints besides those of the hardware."""
 
     def every(self, problem: Problem) -> tuple[Gene, ...]:
         return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
@@ -86,8 +87,10 @@ class ChipGenes(Segment):
         return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=sizes)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """Changes one gene, or a few, so that a size can grow as another shrinks: mostly sizes, or all of these. A size moves
-        to a neighbour in its list as often as anywhere; a unit becomes any other."""
+        """Changes one gene, or a few, so that a size can grow as another shrinks: mostly or only sizes.
+
+        A size moves to a neighbour in its list as often as anywhere; a unit becomes any other.
+        """
         changed = genes.copy()
         high = self.genes(problem).high
         free = high > 0
@@ -108,8 +111,8 @@ class ChipGenes(Segment):
         return changed
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """A chip that breaks a constraint before any search, such as one on area with all its units, moves one size after the
-        other by a step towards what holds, and drops a unit where no size helps."""
+        """Moves sizes step by step towards constraints without a search, such as one on area with all units; drops
+        units if no size helps."""
         keys = [g for g, gene in enumerate(self.every(problem)) if gene.unit is None]
         units = [g for g, gene in enumerate(self.every(problem)) if gene.unit is not None]
         found = [self._stepped(one, problem, (keys, units), rng) for one in genes.T]
@@ -118,7 +121,7 @@ class ChipGenes(Segment):
     def _stepped(
         self, genes: Array, problem: Problem, groups: Sequence[Sequence[int]], rng: np.random.Generator
     ) -> Array | None:
-        """The chip after steps of genes, each of which brings it nearer to what holds; None where none does."""
+        """The chip after steps of genes towards its constraints; None if no step helps."""
         every, now = self.every(problem), self.excess(genes, problem)
         while now:
             for group in groups:
@@ -137,8 +140,7 @@ class ChipGenes(Segment):
         return genes
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Units of a tensor or place in the order of their list, each once; keys of a level that is left out at their first
-        value."""
+        """Distinct units of a tensor or place in the order of their list; keys of an absent level at their first value."""
         every, changed = self.every(problem), genes.copy()
         for unit in dict.fromkeys(gene.unit for gene in every if gene.unit is not None):
             mine = np.array([g for g, gene in enumerate(every) if gene.unit == unit])
@@ -159,7 +161,7 @@ class ChipGenes(Segment):
         return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
 
     def chip(self, genes: Array, problem: Problem) -> Chip:
-        """Sizes and areas of one chip (g,), with all of its units; chips of equal sizes are made of one."""
+        """Sizes and areas of a chip (g,) with all its units; chips of equal sizes share the result."""
         every, known = self.every(problem), problem.remember((ChipGenes.chip, self), dict[bytes, Problem])
         plain = np.where([gene.unit is None for gene in every], genes, 0)
         if (key := plain.tobytes()) not in known:
@@ -179,7 +181,7 @@ class ChipGenes(Segment):
         return broken_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
 
     def excess(self, genes: Array, problem: Problem) -> float:
-        """By how much a chip (g,) breaks constraints, 0 if they hold."""
+        """Excess of a chip (g,) over its constraints, 0 if all hold."""
         if not self.rules(problem):
             return 0.0
         known: dict[bytes, float] = problem.remember((ChipGenes.excess, self), dict)
@@ -199,13 +201,13 @@ class ChipGenes(Segment):
         return column
 
     def sizes(self, genes: Array, problem: Problem) -> dict[str, Any]:
-        """By key, the values that one chip (g,) has of the `choices`."""
+        """Values of a chip (g,) for the `choices`, by key."""
         every = zip(self.every(problem), genes, strict=True)
         return {gene.name: gene.values[int(value)] for gene, value in every if gene.unit is None}
 
     def own(self, problem: Problem, used: Mapping[str, Mapping[str, Sequence[str]]]) -> Array | None:
-        """Genes (g,) of the hardware as it stands with the first of these units that fit, by kind and tensor or place; None
-        where its own values are not among the choices."""
+        """Genes (g,) of the given hardware with the first fitting units, by kind and tensor or place; None if its
+        values are not among the choices."""
         table, genes, taken = fixed_table(problem.hardware), list[int](), dict[tuple[str, str], int]()
         for gene in self.every(problem):
             if gene.unit is None:
@@ -220,7 +222,7 @@ class ChipGenes(Segment):
         return np.array(genes, np.int64)
 
     def table(self, genes: Array, problem: Problem) -> dict[str, Any]:
-        """The hardware of one chip (g,), as a spec."""
+        """The hardware spec of a chip (g,)."""
         return table_of(problem, self.every(problem), genes, self.share)
 
 

@@ -1,4 +1,4 @@
-"""The layers of networks on one chip: their plans, and the search of each of them."""
+"""Layers of networks on a chip: plans, and searches of layers."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from sparsemap.study.plan import Plan, network_of, of_widths, plan_of
 
 T = TypeVar("T")
 CORNERS = 4
-"""Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
+"""Designs per layer in plans during the comparison of chips: the least EDP; all designs in the end."""
 CHIPS = 16
-"""Chips whose problems are kept, with their tables."""
+"""Chips with cached problems and tables."""
 SOURCES = 1_000
-"""Problems that are kept to read designs of other chips, without tables."""
+"""Cached problems without tables, for designs of other chips."""
 FEWEST = 16
-"""Designs that a search without any to start from has at least."""
+"""Least designs of a search without start designs."""
 LEAST = 0.25
-"""Of the designs of a layer, what one that hardly counts gets, or its search with tensors on chip that do not stay there."""
+"""Least share of the designs of a layer, for a negligible layer or tensors that do not stay on chip."""
 GIVEN = 2
-"""Designs of a layer that its search takes over from each chip that it starts from."""
+"""Start designs of a layer from each other chip."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,15 +56,15 @@ class Inner:
     seed: int
     """Of every search."""
     objective: Any
-    """What each layer minimises."""
+    """Objective of the layers."""
     aim: Any = "edp"
-    """What is minimised of the chip."""
+    """Objective of the chip."""
     fuse: bool = True
-    """Whether tensors between layers may stay on chip: a plan of each network, or its layers one by one."""
+    """True for plans with tensors on chip, False for layers alone."""
     space: Any = None
-    """Of the designs of a layer; absent: that of the hardware, or the usual one."""
+    """Space of the layers; absent: that of the hardware, or the usual."""
     cost_model: Any = None
-    """Of the designs of a layer; absent: that of the space, or the usual one."""
+    """Cost model of the layers; absent: that of the space, or the usual."""
     searcher: Any = "brief"
     """Of the designs of a layer."""
     plugin_dirs: tuple[str, ...] = ()
@@ -75,14 +75,14 @@ class Inner:
         return registry_of(self.plugin_dirs)
 
     def problem(self, node: Node, table: Mapping[str, Any]) -> Problem:
-        """A layer on a chip, with all of its tensors outside."""
+        """A layer on a chip, with all tensors outside."""
         parts = (self.space, self.objective, self.cost_model)
         return load_problem(node.piece, table, *parts, registry=self.registry)
 
 
 @attrs.frozen(kw_only=True)
 class KnownChip:
-    """A chip whose designs searches start from: its hardware, and by distinct layer some genomes there."""
+    """A chip as a source of start designs: hardware, and some genomes per distinct layer."""
 
     table: Mapping[str, Any]
     genomes: Sequence[Sequence[Sequence[int]]]
@@ -95,10 +95,10 @@ class Weight:
     layer: float
     """Share of the usual number."""
     stays: Mapping[str, float]
-    """By tensors that stay on chip, as `P-Z`, how often this layer is run so, of all times."""
+    """Share of the runs of a layer by tensors on chip, such as `P-Z`."""
 
     def share(self, kept: Kept) -> float:
-        """What the search with these tensors on chip gets, in parts: it is tried with fewer as well."""
+        """Share of the designs for a search with tensors on chip, subsets of the tensors included."""
         return LEAST + math.fsum(
             share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
         )
@@ -111,19 +111,19 @@ def registry_of(plugin_dirs: tuple[str, ...]) -> Registry:
 
 @lru_cache(maxsize=8)
 def network_at(name: str, plugin_dirs: tuple[str, ...]) -> tuple[Network, tuple[Node, ...]]:
-    """A network and its nodes, made once for all chips."""
+    """A network and its nodes, shared by all chips."""
     return network_of(registry_of(plugin_dirs), name)
 
 
 @lru_cache(maxsize=8)
 def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[tuple[Node, int], ...]:
-    """The distinct layers of all networks, each with how often it is run."""
+    """Distinct layers of all networks, with numbers of runs."""
     nodes = [node for name in networks for node in network_at(name, plugin_dirs)[1]]
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
 
 
 def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: Callable[[Node], Problem]) -> Problem:
-    """What is `made` of a layer with the widest words: all layers fit on its chip."""
+    """The result of `made` for the layer with the widest words, which fits all layers on its chip."""
     return next(iter(of_widths([node for node, _ in layers_of(networks, plugin_dirs)], made).values()))
 
 
@@ -132,7 +132,7 @@ def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: C
 
 @attrs.frozen(slots=False, eq=False)
 class Whole:
-    """One network on a chip: its plan, and how tensors stay there if they may."""
+    """A network on a chip: its plan, with tensors on chip if allowed."""
 
     plan: Plan
     fused: FusedPlan | None
@@ -141,7 +141,7 @@ class Whole:
 
     @cached_property
     def cells(self) -> dict[str, dict[Kept, Cell]]:
-        """By content of the layers and the tensors that stay, what is searched; the layer by itself first."""
+        """Searches by content of the layer and tensors on chip; the layer alone first."""
         if self.fused is not None:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
@@ -153,7 +153,7 @@ class Whole:
         return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
-        """The tables and plans, as `sparsemap run` writes them."""
+        """Tables and plans, as `sparsemap run` writes them."""
         mine = [outcomes[cell.folder] for some in self.cells.values() for cell in some.values()]
         if self.fused is None:
             self.plan.result(mine).write(self.plan.folder, overwrite=True)
@@ -164,7 +164,7 @@ class Whole:
 
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
-    """The networks on a chip, each with the folder of its name; those of the last chips are kept."""
+    """Networks on a chip, each with a folder of its name, cached for the last chips."""
     key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
 
     def made() -> tuple[Whole, ...]:
@@ -180,11 +180,11 @@ def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[
 
 
 _LAST: dict[tuple[str, str], tuple[Whole, ...]] = {}
-"""The networks on the chips at hand: several stages ask for them."""
+"""Networks on recent chips, shared by stages."""
 
 
 def folders_of(networks: Sequence[str]) -> list[str]:
-    """The folder of each network below that of the chip."""
+    """Folder of each network below the folder of the chip."""
     names = [Path(name).stem if is_path(name) else name for name in networks]
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
@@ -193,7 +193,7 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 
 
 Found = Mapping[str, Mapping[str, Any]]
-"""By folder of their cells, what searches have found: numbers with some designs (`hull`), and the best genome."""
+"""Results of searches by folder of the cell: numbers with some designs (`hull`), and the best genome."""
 
 
 def searched(
@@ -206,13 +206,11 @@ def searched(
     weight: Weight | None = None,
     seed: int | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """A distinct layer on a chip, by itself and with tensors on chip, by folder of their cells: each search has an equal
-    part of the budget of all, for most layers end up with tensors on chip, or what `weight` says. It ends at
-    the share `until` of that, but not before the designs that it starts from are evaluated; called again with a larger
-    share it goes on, or does again what another process has done.
+    """Results of a distinct layer on a chip, alone and with tensors on chip, by folder of the cell.
 
-    Searches start from the designs of `near`, and those with tensors on chip from the ones without as well. With a folder
-    results are written there.
+    Searches share the budget equally, or by `weight`. A search ends at the share `until`, after its start designs; a
+    call with a larger share resumes it, or repeats the work of another process. Searches start from designs of `near`;
+    searches with tensors on chip also from designs without. With a folder results are written there.
     """
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
     seed = inner.seed if seed is None else seed
@@ -250,8 +248,8 @@ def searched(
 
 
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
-    """Genomes of the designs that a layer has on other chips, those of the first with loops that fill what is larger here;
-    none of a chip whose designs have no counterpart here."""
+    """Genomes of a layer's designs on other chips, for the first with loops that fill larger sizes; none for a chip
+    without counterparts."""
     found, rng = list[Array](), np.random.default_rng([inner.seed, index])
     for place, chip in enumerate(near):
         if genomes := chip.genomes[index][:GIVEN]:
@@ -264,11 +262,11 @@ def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequenc
 
 
 _THERE: dict[Any, Problem] = {}
-"""Layers on the chips whose designs are taken over: every chip asks for those near it."""
+"""Layers on chips with start designs, shared by neighbouring chips."""
 
 
 def _recent(known: dict[Any, T], most: int, key: Any, make: Callable[[], T]) -> T:
-    """The value of a key, made where it is not among those asked for last."""
+    """The value of a key, from the cache of recent keys or made anew."""
     found = known.pop(key) if key in known else make()
     known[key] = found
     while len(known) > most:

@@ -1,4 +1,4 @@
-"""The cost model of the outer search: a chip costs what all layers of its networks cost on it."""
+"""The cost model of the outer search: the cost of a chip is the cost of all layers of its networks."""
 
 from __future__ import annotations
 
@@ -39,46 +39,47 @@ REASONS = {
     "layer-failed": "the search of a layer failed",
 }
 BATCH = 16
-"""Chips that are compared with each other, and know of the same earlier ones, at most."""
+"""Most chips of a batch, compared with each other and started from the same earlier chips."""
 MOVED = COSTS[:3]
-"""The costs that a longer search makes less."""
+"""Costs that fall with a longer search."""
 NEAR = 2
-"""Chips tried before whose designs the layers of a chip start from, beside the best one."""
+"""Earlier chips with start designs, beside the best."""
 UNIT = 0.1
-"""How far chips with another unit are apart; those whose sizes are at the ends of their lists are so by 1."""
+"""Distance of chips with another unit; sizes at opposite ends of their lists are 1 apart."""
 KEPT = 0.5
-"""Share of the chips of a batch that go on after a stage."""
+"""Share of a batch that survives a stage."""
 
 
 @attrs.define(eq=False)
 class Tried:
-    """The chips that were evaluated, by digest of their hardware: in memory, and as lines of a file if there is one."""
+    """Evaluated chips by digest of their hardware, in memory and as lines of an optional file."""
 
     path: Path | None = None
     jobs: int = 1
     told: Callable[[int], None] | None = None
     """Called with the number of valid chips so far."""
     reference: KnownChip | None = None
-    """Designs that every layer may start from."""
+    """Start designs of every layer."""
     weights: Sequence[Weight] = ()
-    """By distinct layer, how its designs are spent while chips are compared."""
+    """Distribution of designs per distinct layer during the comparison of chips."""
     spared: str = ""
-    """Digest of a chip that is searched to its end whatever it is worth."""
+    """Digest of the chip that is always searched to its end."""
     rows: dict[str, dict[str, Any]] = attrs.field(factory=dict)
-    """By digest, what is known of each chip."""
+    """Results by digest."""
     lines: dict[tuple[str, int, int], dict[str, Any]] = attrs.field(factory=dict)
-    """By digest, batch and stage, what an earlier run of the search has evaluated."""
+    """Results of an earlier run by digest, batch and stage."""
     batch: int = 0
-    """Batches that the search has asked for: a chip starts from those of earlier ones, so that what it is worth does not
-    depend on how many are evaluated at a time."""
+    """Batches so far. A chip starts from chips of earlier batches, so that its cost does not depend on `jobs`."""
     _pools: list[ProcessPoolExecutor] = attrs.field(factory=list)
-    """Of one process each."""
+    """Pools of one process each."""
     _homes: dict[str, int] = attrs.field(factory=dict)
-    """By digest of a chip, the pool that has its searches."""
+    """The pool with the searches of a chip, by digest."""
 
     def read(self, about: Mapping[str, Any], overwrite: bool) -> None:
-        """Takes what an earlier run of the same search has left; lines that are damaged, or cut short by its end, do not
-        count. `JournalMismatch` if the file is of another search, unless `overwrite` discards it (`folder.check_file`)."""
+        """Reads results of an earlier run of the same search, without damaged lines.
+
+        `JournalMismatch` for a file of another search, unless `overwrite` discards the file (`folder.check_file`).
+        """
         if self.path is None:
             return
         rows = list[dict[str, Any]]()
@@ -98,7 +99,7 @@ class Tried:
         write_text(self.path, "".join(f"{sealed(row)}\n" for row in (about, *rows)))
 
     def add(self, row: dict[str, Any]) -> None:
-        """Takes down what a stage of a chip has come to."""
+        """Records the result of a stage of a chip."""
         self.lines[row["digest"], row["batch"], row["stage"]] = row
         if self.path is not None:
             with open(self.path, "a", encoding="utf-8") as file:
@@ -107,7 +108,7 @@ class Tried:
                 os.fsync(file.fileno())
 
     def take(self, row: dict[str, Any]) -> None:
-        """Takes in what a chip has come to in the end. Of one that was searched to its end before, the better result stays."""
+        """Records the last result of a chip; the better of two complete results stays."""
         known = self.rows.get(row["digest"])
         if known is None or not whole(known) or (whole(row) and row["edp"] <= known["edp"]):
             self.rows[row["digest"]] = row
@@ -116,7 +117,7 @@ class Tried:
 
     @property
     def every(self) -> list[dict[str, Any]]:
-        """All chips, in an order that does not depend on which of several jobs came first."""
+        """All chips, in an order independent of `jobs`."""
         return sorted(self.rows.values(), key=lambda row: (row["batch"], row["digest"]))
 
     def earlier(self) -> list[dict[str, Any]]:
@@ -126,7 +127,7 @@ class Tried:
     def run(
         self, chips: Mapping[str, Mapping[str, Any]], stage: int, worth: Callable[..., dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """What a stage of these chips comes to, by digest, `jobs` at a time: what `worth` says of the arguments of each."""
+        """Results of a stage by digest, from `worth` of each chip's arguments, `jobs` at a time."""
         new = [digest for digest in chips if (digest, self.batch, stage) not in self.lines]
         for index, row in self.map(worth, [chips[digest] for digest in new], new):
             self.add({"digest": new[index], "batch": self.batch, "stage": stage, **row})
@@ -135,8 +136,11 @@ class Tried:
     def map(
         self, work: Callable[[Any], Any], given: Sequence[Any], keys: Sequence[str] = ()
     ) -> Iterator[tuple[int, Any]]:
-        """Results with the places of what was given, as they come, from `jobs` processes. Work with a key goes to the process
-        that had this key last, which goes on where it ended, unless another one has nothing else to do."""
+        """Results with indices, as processes finish.
+
+        Work with a key goes to the process of the key's earlier work, which resumes there, unless another process is
+        idle.
+        """
         if self.jobs == 1:
             yield from enumerate(map(work, given))
             return
@@ -167,26 +171,26 @@ class Tried:
 
 
 def whole(row: Mapping[str, Any]) -> bool:
-    """Whether a chip is valid, and all of its layers were searched."""
+    """True for a valid chip with completely searched layers."""
     return not row["reason"] and "stopped" not in row
 
 
 def hoped(row: Mapping[str, Any]) -> dict[str, float]:
-    """What a chip that was searched to its end may cost with more designs: half as much less again, in logarithms, as its last
-    stage has made it."""
+    """Extrapolated costs of a completely searched chip: half of the last stage's gain, in logarithms, is assumed once
+    more."""
     before, now = row["course"][-2:]
     return {name: end * math.sqrt(end / then) for name, end, then in zip(MOVED, now, before, strict=False)}
 
 
 @attrs.frozen(kw_only=True)
 class ChipModel(CostModel):
-    """Energy, cycles and time of all networks together, each layer searched on the chip; area with the units that they use.
+    """Energy, cycles and time of all networks, each layer searched on the chip; area with the units in use.
 
-    A chip that breaks a constraint is not searched. Those of a batch are compared after each of `STAGES` of their searches,
-    and the better half goes on. A chip that is asked for again is searched on, from its designs. So that chips of which
-    others like them have shown the designs do not look better than what is new, all have the costs that they may be thought
-    to have with more designs (`hoped`), and those that were stopped what they had, times what the best of the batch may have
-    over what it had then.
+    A chip that breaks a constraint is not searched. Chips of a batch are compared after each of `STAGES`, and the
+    better half goes on. A repeated chip is searched further from its designs.
+
+    Costs are extrapolated to a longer search (`hoped`), so that chips with warm-started layers are not favoured over
+    new chips. Stopped chips have their last costs times the remaining gain of the best chip of the batch.
     """
 
     type_name: ClassVar[str] = "chip-layers"
@@ -248,13 +252,13 @@ class ChipModel(CostModel):
         return {digest: self._hoped(problem, row, [rows[one] for one in going]) for digest, row in rows.items()}
 
     def ranked(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Places of chips, the best first: those that the fewest others beat in everything, then by the first value."""
+        """Indices of chips, the best first: by the number of dominating chips, then by the first value."""
         values = self.values(problem, rows)
         beaten = [int(((values <= mine).all(axis=1) & (values < mine).any(axis=1)).sum()) for mine in values]
         return sorted(range(len(rows)), key=lambda i: (beaten[i], *values[i].tolist(), i))
 
     def _hoped(self, problem: Problem, row: dict[str, Any], ended: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """A valid chip with the costs that it may be thought to have; any other as it is."""
+        """A valid chip with extrapolated costs, or an invalid chip unchanged."""
         if row["reason"] or not ended:
             return row
         if "stopped" not in row:
@@ -264,7 +268,7 @@ class ChipModel(CostModel):
         return row | {name: row[name] * end / then for name, end, then in gains}
 
     def values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
-        """(n, M) what the objective says of chips."""
+        """(n, M) values of the objective for chips."""
         objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
         costs = (np.array([row[name] for row in rows], np.float64) for name in COSTS)
         return values_of(objective, problem.chip, *costs)
@@ -272,15 +276,15 @@ class ChipModel(CostModel):
     def asked(
         self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], leg: Leg | None
     ) -> dict[str, Any]:
-        """What `worth_of` needs to know of a chip (g,)."""
+        """Arguments of `worth_of` for a chip (g,)."""
         chip = {"table": segment.table(genes, problem), "genes": genes.tolist(), "set": segment.sizes(genes, problem)}
         return {**chip, "inner": self.inner, "constraints": segment.rules(problem), "near": near, "leg": leg}
 
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
     ) -> list[KnownChip]:
-        """The best chip tried before, the `NEAR` that differ in least from this one, the better ones of equals, and the
-        hardware as it stands."""
+        """Sources of start designs: the best earlier chip, the `NEAR` most similar chips, the better of equals first,
+        and the given hardware."""
         every = segment.every(problem)
         span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 / UNIT for gene in every])
 
@@ -304,7 +308,7 @@ def segment_of(problem: Problem) -> ChipGenes:
 
 
 def source_of(row: Mapping[str, Any], segment: ChipGenes, problem: Problem) -> KnownChip:
-    """The designs of a chip that was evaluated."""
+    """Designs of an evaluated chip."""
     table = segment.table(np.array(row["genes"], np.int64), problem)
     return KnownChip(table=table, genomes=[layer["genomes"] for layer in row["layers"]])
 
@@ -314,7 +318,7 @@ def digest_of(table: Mapping[str, Any]) -> str:
 
 
 def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a chip is worth, or one leg of its search has come to, as plain data."""
+    """Cost of a chip, or the result of a leg of its search, as plain data."""
     table, inner, leg = given["table"], given["inner"], given["leg"]
     found = {"genes": given["genes"], "set": given["set"], "hardware": dict(table)}
     found |= evaluated_chip(table, inner, given["near"], leg)

@@ -1,4 +1,4 @@
-"""What `sparsemap design` found: the chip, what it costs, and how that compares."""
+"""The result of `sparsemap design`: chip, costs, comparison."""
 
 from __future__ import annotations
 
@@ -23,24 +23,22 @@ TOTALS = ("energy_pj", "cycles", "seconds")
 
 @attrs.frozen(kw_only=True)
 class ChipResult:
-    """The best chip for networks. Energies in pJ and cycles of a network are sums over its layers."""
+    """The best chip for networks. Energies in pJ and cycles of a network are sums over layers."""
 
     networks: tuple[str, ...]
     hardware: Mapping[str, Any]
-    """The chip, with the units that its layers use, as a hardware spec."""
+    """The chip as a hardware spec, with the units in use."""
     final: Mapping[str, Any]
-    """Its totals, area in mm2 and layers, searched again with four times the designs."""
+    """Totals, area in mm2 and layers, searched again with four times the designs."""
     searched: Mapping[str, Any]
-    """The same as the search of chips saw it."""
+    """The same in the search of chips."""
     reference: Mapping[str, Any]
-    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for; never worse
-    than `platform`."""
+    """The given hardware with free formats and units per layer; never worse than `platform`."""
     platform: Mapping[str, Any]
-    """The given hardware with the units that its layers use most, searched as long as the chip; empty: it is not in the
-    space."""
+    """The given hardware with the most used units, searched as long as the chip; empty if outside the space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
+    """Designs on sampled tensors: file, energy and cycles over the claimed, or the refusal."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str
@@ -48,13 +46,13 @@ class ChipResult:
     share: str
     fuse: bool
     folders: tuple[str, ...]
-    """Of the networks, each with its layers as `sparsemap run` writes them."""
+    """Folders of the networks, each with layers as `sparsemap run` writes them."""
     budget: int
     layer_budget: int
     seed: int
     searcher: str
     constraints: tuple[str, ...] = ()
-    """Those that were added to the ones of the hardware."""
+    """Constraints added to those of the hardware."""
 
     @property
     def edp_js(self) -> float:
@@ -63,17 +61,17 @@ class ChipResult:
 
     @property
     def valid(self) -> list[Mapping[str, Any]]:
-        """The chips whose layers were all searched."""
+        """Chips with completely searched layers."""
         return [row for row in self.tried if not row["reason"] and "stopped" not in row]
 
     @property
     def stopped(self) -> int:
-        """Chips that were not searched to their end, since they had lost."""
+        """Number of chips stopped before the end of their search."""
         return sum("stopped" in row for row in self.tried)
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
-        """Chips that no other beats in both EDP and area, the smallest first; the best one as its layers were searched again."""
+        """Chips on the front of EDP and area, the smallest first; the best chip with its last costs."""
         found: list[Mapping[str, Any]] = []
         final = {**self.final, "set": sizes(self.searched)}
         for row in sorted([*self.valid, final], key=lambda row: (row["area_mm2"], edp_js(row))):
@@ -82,8 +80,11 @@ class ChipResult:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per distinct layer: its costs on the chip, all times that it runs, and what these are of those that it has on
-        the given hardware with a strategy of its own; with plans one of what is between the layers, so that they add up."""
+        """A row per distinct layer: costs of all runs on the chip, and EDP over the given hardware with a free
+        strategy.
+
+        With plans a last row has the costs between layers, so that rows add up.
+        """
         rows, between = [], [_between(self.final), _between(self.reference)]
         for mine, free in [*zip(self.final["layers"], self.reference["layers"], strict=True), between]:
             row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
@@ -119,7 +120,7 @@ class ChipResult:
         }
 
     def write(self, folder: Path) -> list[Path]:
-        """`chip.toml`, a hardware that is usable at once; `design.json`, `layers.csv`, and the front in `front.csv`."""
+        """Writes `chip.toml`, a hardware ready for use, `design.json`, `layers.csv`, and the front in `front.csv`."""
         keys = (*TOTALS, "area_mm2")
         front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
@@ -133,7 +134,7 @@ class ChipResult:
         return write_texts({folder / name: text for name, text in texts.items()})
 
     def text(self) -> list[str]:
-        """What the command prints, line by line, without tables."""
+        """Lines of the command, without tables."""
         final, other = self.final, self.reference
         power = final["energy_pj"] * 1e-12 / final["seconds"]
         return [
@@ -167,7 +168,7 @@ class ChipResult:
 
     @property
     def needed(self) -> dict[str, Any]:
-        """What the designs that were executed need of what is claimed, on the geometric mean, and how many of them were."""
+        """Executed over claimed costs, geometric means, and the number of executed designs."""
         done = [row for row in self.executed if not row["refused"]]
         means = {key: math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2] if done}
         return {"designs": len(done), "of": len(self.executed), **means}
@@ -189,7 +190,7 @@ class ChipResult:
         return [(f"{what} {name}", of) for name, of in self.units(key).items() if of]
 
     def table(self) -> list[list[str]]:
-        """The layers, those with the most energy first."""
+        """Layers by energy, the largest first."""
         head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip/own"]
         table = [head]
         for row in sorted(self.rows(), key=lambda row: -row["share_of_energy"]):
@@ -201,14 +202,14 @@ class ChipResult:
 
 
 def _between(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan pays beside the layers that are searched: operations between them, and conversions."""
+    """Costs of a plan outside searched layers: operations and conversions."""
     rest = {key: row[key] - math.fsum(layer[key] for layer in row["layers"]) for key in TOTALS[:2]}
     told = {key: x if x > 1e-9 * row[key] else 0.0 for key, x in rest.items()}
     return {"layer": "between the layers", "times": 1, **told}
 
 
 def edp_js(row: Mapping[str, Any]) -> float:
-    """J * s of a chip that was evaluated."""
+    """J * s of an evaluated chip."""
     return float(row["energy_pj"]) * 1e-12 * float(row["seconds"]) if row.get("seconds") else math.inf
 
 
@@ -217,5 +218,5 @@ def _costs(row: Mapping[str, Any], *more: str) -> dict[str, Any]:
 
 
 def sizes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the search has set of the sizes, by key."""
+    """Sizes of a chip by key."""
     return dict(row.get("set", {}))

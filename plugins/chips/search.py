@@ -1,4 +1,4 @@
-"""One chip for networks: the reference designs, the outer search, and the chosen chip searched once more."""
+"""One chip for networks: reference designs, the outer search, and a longer search of the chosen chip."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
-"""Of chips, for one value and for several."""
+"""Searchers of chips, for one value and for several."""
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
-"""The searcher of layers that have nothing to start from: the usual one without bounds."""
+"""Searcher of layers without start designs: the usual searcher without bounds."""
 STARTS = 12
-"""Chips that a search starts from, at most: what they show is what the next ones start from."""
+"""Most start chips; later chips follow from their results."""
 FINALISTS, CLOSE = 8, 1.25
-"""Chips of different sizes, at most, that race before one is chosen: those that may cost at most so much of the best."""
+"""Most finalists of different sizes, and their largest cost over the best."""
 LAST = 2
-"""Those of them, at most, whose layers are searched longer: half of the others leave the race at each turn."""
+"""Finalists with a longer search; half of the others leave the race at each turn."""
 FINALS = "finalists"
-"""Folder of their results while one is chosen."""
+"""Folder of the finalists' results."""
 WIDER = 4
-"""How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
+"""Factor of designs per layer for the reference and for the chosen chip."""
 Told = Callable[[str, int, int, float], None]
-"""What is going on, how many of how many, and the best score so far."""
+"""Label, steps, total, and the best score so far."""
 
 
 @attrs.frozen(kw_only=True)
 class DesignTask:
-    """What `sparsemap design` is asked for."""
+    """The task of `sparsemap design`."""
 
     networks: tuple[str, ...]
     hardware: Any
     out: Path
     objective: str = "edp_js"
     budget: int = 200
-    """Chips whose layers are searched; those that break a constraint before do not count."""
+    """Chips with searched layers; chips that break a constraint before do not count."""
     layer_budget: int = 500
     """Designs per distinct layer and chip."""
     seed: int = 0
@@ -83,8 +83,8 @@ class DesignTask:
 
     @property
     def inner(self) -> Inner:
-        """How the layers are searched: for the objective of the chip, where more energy or cycles never make that better and
-        it is one value; otherwise for EDP."""
+        """Search of the layers: for the objective of the chip if it is one value, monotone in energy and cycles,
+        otherwise for EDP."""
         aim = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
         moved = {ALIASES.get(name, name) for name in aim.costs} - {"area_mm2"}
         fits = len(aim.names) == 1 and aim.monotone and moved
@@ -102,7 +102,7 @@ class DesignTask:
 
 
 def outer_problem(task: DesignTask) -> Problem:
-    """The problem whose designs are chips. `SpecError` for a wrong part, before anything is searched."""
+    """The problem with chips as designs. `SpecError` for a wrong part, before any search."""
     registry = registry_of(task.plugin_dirs)
     segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
     segment |= {"space": task.space} if task.space else {}
@@ -131,8 +131,8 @@ CHOSEN = ("format", "mechanism")
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     """The best chip for the networks, written to `task.out` with the designs of its layers.
 
-    Chips that were tried stand in `chips.jsonl` there, so that the same call goes on where a stopped one was, by Ctrl-C
-    say, and ends with the same result. Two calls cannot write to one folder at a time.
+    Tried chips are in `chips.jsonl` there: the same call resumes a stopped search, with the same result. Two calls
+    cannot write to a folder at a time.
     """
     problem = outer_problem(task)
     several = len(problem.objective.names) > 1
@@ -177,7 +177,7 @@ def _designed(task: DesignTask, problem: Problem, searcher: Searcher, tried: Tri
 
 
 def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, Any]:
-    """What a file of tried chips is of: all that their numbers depend on."""
+    """Identity of a file of tried chips: everything with influence on their numbers."""
     model = task.layer_on(fixed_table(problem.hardware))
     plugins = {plugin.name: plugin.contents for plugin in problem.registry.plugins if plugin.contents}
     layers = json.dumps([[node.content, times] for node, times in layers_of(task.networks, task.plugin_dirs)])
@@ -196,7 +196,7 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
 
 
 def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterable[int]], Iterable[Any]]:
-    """How the layers of one chip are searched several at a time."""
+    """Runs searches of a chip's layers, several at a time."""
 
     def run(work: Callable[[int], Any], indices: Iterable[int]) -> Iterator[Any]:
         for count, (_, found) in enumerate(tried.map(work, list(indices))):
@@ -207,8 +207,7 @@ def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterabl
 
 
 def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> dict[str, Any]:
-    """The hardware as it stands, every layer with formats and units of its own choosing: what searches start from, and
-    what chips are compared with."""
+    """The given hardware with free formats and units per layer: source of start designs, and reference of chips."""
     table = fixed_table(problem.hardware)
     file = task.out / REFERENCE / "reference.json"
     about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
@@ -232,8 +231,8 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
 def _chosen(
     task: DesignTask, problem: Problem, run: Search, tried: Tried, reference: Mapping[str, Any], told: Told
 ) -> ChipResult:
-    """The result; the layers of the best chip are searched again, from what was found, on the chip as it is written: with
-    the units that are in use."""
+    """The result: layers of the best chip are searched again from known designs, on the written chip with the units in
+    use."""
     ended = [row for row in tried.every if whole(row)]
     if not ended:
         counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
@@ -282,7 +281,7 @@ def _chosen(
 
 
 def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The chips that race: of those with the same sizes the one that may cost least, the best first."""
+    """Finalists, the best first: of chips with equal sizes the chip with the least extrapolated cost."""
     told = [row | hoped(row) for row in ended]
     values, found = model.values(problem, told)[:, 0], dict[str, int]()
     for place in model.ranked(problem, told):
@@ -302,8 +301,8 @@ def _longer(
     leg: Leg | None = None,
     beside: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The layers of a chip searched with four times the designs, or as the leg says, from those of its `row`, of chips beside
-    it, and of the reference."""
+    """Layers of a chip searched with four times the designs, or by a leg, from designs of its `row`, of chips `beside`,
+    and of the reference."""
     inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
     count = len(layers_of(task.networks, task.plugin_dirs))
     assert tried.reference is not None
@@ -322,8 +321,8 @@ def _longer(
 def _platform(
     problem: Problem, tried: Tried, reference: Mapping[str, Any], longer: Callable[..., dict[str, Any]]
 ) -> dict[str, Any]:
-    """The hardware as it stands, with the units that its layers use most, searched as long as the chosen chip, whether it
-    keeps the constraints or not; empty where its values are not among the choices."""
+    """The given hardware with the most used units, searched as long as the chosen chip, within the constraints or not;
+    empty outside the choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:
@@ -347,7 +346,7 @@ def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]
 
 
 def _parts(problem: Problem) -> dict[str, float]:
-    """Area in mm2 by level, compute units and sparse units; without what has none."""
+    """Area in mm2 by level, compute units and sparse units, without zeros."""
     chip = problem.chip
     parts = {name: float(chip.instances[s] * chip.area_mm2[s]) for s, name in enumerate(chip.names)}
     parts[problem.compute_name] = float(chip.instances[-1] * chip.mac_area_mm2)

@@ -1,4 +1,4 @@
-"""What a search of chips begins with: the chips around the hardware as it stands, and how many designs each layer gets."""
+"""The start of a search of chips: chips around the given hardware, and designs per layer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .model import segment_of
 
 
 def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
-    """By distinct layer, how its designs are spent while chips are compared: less where it is less of the whole than the
-    mean, and mostly with those tensors on chip that stay there."""
+    """Distribution of designs per distinct layer: less for layers below the mean cost, most for tensors that stay on
+    chip."""
     sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
     return [
         Weight(
@@ -29,9 +29,11 @@ def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
 
 
 def starts_of(problem: Problem, reference: Mapping[str, Any], most: int, seed: int) -> Array | None:
-    """Chips that the search starts from, `most` at most and all within the constraints that need no search: the hardware as
-    it stands with the units that its layers have used most, and without units; then chips with those units whose sizes are
-    spread over all there are, each value as often as any other. None if its values are not among the choices."""
+    """Start chips, at most `most`, within constraints without a search.
+
+    First the given hardware with its layers' most used units, and without units; then sizes spread over all choices.
+    None if the hardware's values are not among the choices.
+    """
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:

@@ -1,4 +1,4 @@
-"""What a chip is worth: the totals of its networks, or that it cannot win any more."""
+"""Evaluation of a chip: totals of its networks, stage by stage."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from sparsemap.study.packets import bare
 from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
-"""What a chip costs, by name."""
+"""Names of a chip's costs."""
 STAGES = (0.2, 0.5, 1.0)
-"""Shares of the designs of a layer after which the chips of a batch are compared: not before any search, for designs of
-other chips say little of one with other sizes."""
+"""Shares of a layer's designs at the comparisons of a batch; none before any search, as designs of other sizes tell
+little."""
 
 
 @attrs.frozen(kw_only=True)
 class Leg:
-    """One stage of the search of a chip."""
+    """A stage of the search of a chip."""
 
     stage: int
     weights: Sequence[Weight]
-    """By distinct layer, what it gets of the usual designs."""
+    """Factors of designs per distinct layer."""
     seed: int
 
 
@@ -50,10 +50,10 @@ def evaluated_chip(
     folder: str | os.PathLike[str] = "",
     run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
 ) -> dict[str, Any]:
-    """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
+    """Totals of a chip over all networks, costs of distinct layers, and units in use, as plain data.
 
-    After a leg that is not the last it has what the designs found by then come to. With a folder the results of all layers
-    and plans are written there. `run` may search several layers at a time.
+    After an early leg the totals are of the designs so far. With a folder results of layers and plans are written
+    there. `run` may search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
@@ -70,7 +70,7 @@ def evaluated_chip(
 def _searched(
     index: int, given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]], leg: Leg | None
 ) -> dict[str, dict[str, Any]]:
-    """A layer on a chip; from its first stage on, so that a process that has not its earlier ones does the same again."""
+    """A layer on a chip, from its first stage on, so that another process repeats earlier stages."""
     if leg is None:
         return searched(index, *given)
     every = [searched(index, *given, share, leg.weights[index], leg.seed) for share in STAGES[: leg.stage + 1]]
@@ -82,13 +82,13 @@ class _NoDesign(Exception):
 
 
 def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, seconds: Array, area_mm2: Array) -> Array:
-    """(n, M) what an objective says of chips with these costs, (n,) each; `chip` is any of them."""
+    """(n, M) values of an objective for chips with costs (n,); `chip` is any of the chips."""
     costs = dict(zip(COSTS, (energy_pj, cycles, seconds, area_mm2), strict=True))
     return np.asarray(objective.values(Evaluation(costs, np.zeros(len(cycles), np.uint64), ()).on(chip)), np.float64)
 
 
 def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) -> dict[str, Any]:
-    """What a chip costs with what the searches of its layers have found."""
+    """Costs of a chip by its layers' results."""
     cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
     done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
     genomes = {name: one["genome"] for name, one in found.items()}
@@ -134,7 +134,7 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
 def _run(
     whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any]
 ) -> Iterable[tuple[str, float, float, Any, str]]:
-    """What runs one after the other: content (none of an operation), energy, cycles, genome, and tensors on chip."""
+    """Steps in their order: content (empty for an operation), energy, cycles, genome, tensors on chip."""
     if whole.fused is None:
         for node in whole.plan.nodes:
             folder = whole.cells[node.content][()].folder
@@ -154,7 +154,7 @@ def _run(
 
 
 def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[str]]]) -> None:
-    """Adds the formats and mechanisms of a design to those in use, with what it is of all costs."""
+    """Adds the formats and mechanisms of a design to the units in use, weighed by its share of the costs."""
     problem = design.problem
     for role, tensor in problem.roles.items():
         for name in dict.fromkeys(rank.format.name for rank in design.ranks(tensor) if rank.format.compressed):
@@ -166,7 +166,7 @@ def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[
 
 
 def executed_design(path: str, seed: int, plugin_dirs: tuple[str, ...]) -> dict[str, Any]:
-    """What execution on sampled tensors makes of a design file: energy and cycles over those claimed, or why it did not."""
+    """Execution of a design file on sampled tensors: energy and cycles over the claimed, or the refusal."""
     registry = registry_of(plugin_dirs)
     design = design_file.load(path, registry)
     found = design.problem.evaluator.evaluate_designs(design.batch)

@@ -121,11 +121,9 @@ def test_summary_of_a_design_that_no_search_found_has_no_line_about_a_search(pro
 
 def test_summary_names_what_was_padded(tmp_path):
     table = {
-        "name": "odd",
-        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
-        "dims": {"m": 31, "k": 8, "n": 8},
+        "name": "odd", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 31, "k": 8, "n": 8},
         "density": {"P": 0.5, "Q": 0.5},
-    }
+    }  # fmt: skip
     problem = load_problem(table, "cloud")
     text = export(problem, search(problem, budget=300), "summary", tmp_path)
     assert "padded   m 31 -> 32" in text
