@@ -1,5 +1,5 @@
-"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes (`plots.mplstyle`); figures
-of panels with lines, points and bars; and reports with one.
+"""The style of figures: one size of type, colours for colour-blind readers, thin axes (`plots.mplstyle`); figures of
+panels, and reports with a figure.
 
 matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls."""
 
@@ -36,7 +36,7 @@ STYLE = Path(__file__).with_suffix(".mplstyle")
 
 
 def subplots(rows: int, columns: int, figsize: tuple[float, float], **more: Any) -> tuple[Figure, Any]:
-    """A figure of a size in inches, and its axes; `more` is for `Figure.subplots`."""
+    """A figure of a size in inches, and its axes; `more` for `Figure.subplots`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=figsize, layout="constrained")
@@ -51,11 +51,11 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, dpi: int = 180) ->
 
 
 STAMPS = {".png": "Software", ".svg": "Date", ".pdf": "CreationDate"}
-"""What a file would say of the moment and the program that made it."""
+"""Metadata of time and program, by kind of file."""
 
 
 def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> None:
-    """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
+    """Draws once and writes to each path in the format of its ending (`STAMPS`); equal data give equal bytes."""
     import matplotlib
 
     with matplotlib.rc_context(fname=STYLE), warnings.catch_warnings():
@@ -68,7 +68,7 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
 
 
 def _drawn(draw: Callable[[], Figure]) -> Figure:
-    """A figure whose texts are plain, as a `$` in a name begins no formula; but for powers on logarithmic axes."""
+    """A figure with plain texts: a `$` in a name begins no formula, but for powers on logarithmic axes."""
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
 
@@ -84,18 +84,18 @@ def _drawn(draw: Callable[[], Figure]) -> Figure:
 TIPS = "tips "
 INLINE: Any = {"font.size": 8, "legend.fontsize": 8, "axes.titlesize": 8.5}
 SHAPES = ("path", "use")
-"""What marks are in SVG."""
+"""Elements of marks in SVG."""
 SPACES = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
 
 
 def tipped(artist: Any, tips: Sequence[str]) -> None:
-    """What the marks of an artist stand for, in their order: `aria-label` of each in `inline_svg`."""
+    """Tips of the marks of an artist, in order: `aria-label` in `inline_svg`."""
     artist.set_gid(TIPS + json.dumps(list(tips)))
 
 
 def inline_svg(draw: Callable[[], Figure]) -> str:
-    """An SVG element for a page: its colours are the page's `--c0` to `--c7`, `--soft` and `--line`, its text has the
-    page's ink; nothing in it has a name of its own but the shapes of markers."""
+    """An SVG element in the colours of a page: `--c0` to `--c7`, `--soft`, `--line`, and the page's ink; only shapes of
+    markers have ids."""
     import matplotlib
 
     with matplotlib.rc_context(INLINE, STYLE):
@@ -155,7 +155,7 @@ class Report:
     headline: str
     """The outcome in a line or a few."""
     text: str
-    """Markdown; the figure goes below its first heading."""
+    """Markdown; the figure goes below the first heading."""
     rows: Sequence[Mapping[str, Any]]
     """The CSV."""
     draw: Callable[[], Figure]
@@ -175,20 +175,20 @@ class Report:
 
 
 WHOLE = re.compile(r"$|#|\||\{\w+(:[<>]*)?\}$")
-"""Lines that nothing is added to: empty ones, headings, tables, and fields alone."""
+"""Complete lines: empty lines, headings, tables, and fields alone."""
 OWN = re.compile(rf"{WHOLE.pattern}|- ")
-"""Lines that are added to none: these, and entries of lists."""
+"""Lines that begin anew: complete lines, and entries of lists."""
 
 
 class MarkdownTable(list[Sequence[str]]):
-    """Rows, the first of them the head; `{table:<>}` aligns them as `markdown_table` says."""
+    """Rows with a head; `{table:<>}` aligns columns as in `markdown_table`."""
 
     def __format__(self, aligned: str) -> str:
         return markdown_table(self, aligned) if aligned else markdown_table(self)
 
 
 def page(module: str, name: str, template: str = "", **fields: Any) -> str:
-    """The page `name`: the template of this name, or another one, beside a module (its `__file__`), with its fields.
+    """The page `name`: the template of this name, or another `template`, beside a module (`__file__`), with its fields.
 
     A template is Markdown with fields as in `str.format`, `{name}` or `{study.budget:,}`; a list of rows is a table. A
     paragraph or an entry of a list goes over several lines of it; in the page it is one."""
@@ -208,7 +208,7 @@ Values = Sequence[float] | np.ndarray
 
 @attrs.frozen(eq=False)
 class Series:
-    """A line, or with an empty `style` points; colour and marker by the place of its label in the figure."""
+    """A line, or points with an empty `style`; colour and marker by the place of the label in the figure."""
 
     label: str
     x: Values
@@ -219,7 +219,7 @@ class Series:
     """A range around the line."""
     hollow: bool = False
     like: str = ""
-    """The label whose colour and marker it has."""
+    """Label of the series with the same colour and marker."""
     how: Mapping[str, Any] = {}
     """More for `Axes.plot`."""
 
@@ -240,7 +240,7 @@ class Panel:
     names: Sequence[str] = ()
     """Along the x axis, from 0; along the y axis for flat bars."""
     turned: float = 0
-    """Degrees of these."""
+    """Degrees of `names`."""
     flat: bool = False
     """Bars lie."""
     ends: str = ""
@@ -255,8 +255,7 @@ def figure(
     panels: Sequence[Panel], size: tuple[float, float], columns: int = 0, across: int = 4, title: str | None = None,
     **shared: Any,
 ) -> Figure:  # fmt: skip
-    """Panels in so many columns, by default in one row; `across` entries of the legend in a line; `shared` is for
-    `subplots`."""
+    """Panels in `columns` (default: one row), with `across` entries of the legend in a line; `shared` for `subplots`."""
     columns = columns or len(panels)
     found, grid = subplots(-(-len(panels) // columns), columns, size, squeeze=False, **shared)
     labels = list(dict.fromkeys(one.like or one.label for panel in panels for one in panel.series))

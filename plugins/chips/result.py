@@ -23,7 +23,7 @@ TOTALS = ("energy_pj", "cycles", "seconds")
 
 @attrs.frozen(kw_only=True)
 class ChipResult:
-    """The best chip for networks. Energies in pJ and cycles of a network are sums over its layers."""
+    """The best chip for networks. Energies in pJ and cycles of a network are sums over layers."""
 
     networks: tuple[str, ...]
     hardware: Mapping[str, Any]
@@ -38,7 +38,7 @@ class ChipResult:
     """The given hardware with its layers' most used units, searched as long as the chip; empty: outside the space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
+    """Designs on sampled tensors: file, energy and cycles over the claimed, or the refusal."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str

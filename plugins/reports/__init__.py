@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def register_exporters():
     return {
         "breakdown": "breakdown:BreakdownText",
-        "toml": "exports:DesignTable",
         "csv": "exports:EnergyTable",
         "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",

@@ -1,4 +1,4 @@
-"""What a search tells besides its best design: its numbers in scenarios, the designs that were executed, the front."""
+"""Results of a search beside the best design: scenarios, executed designs, the front."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXECUTED = ("energy_pj", "cycles")
 
 
 def lines(result: Result, table: Mapping[str, Any], objective: Objective) -> Iterator[list[str]]:
-    """A block of lines for each of these that the result has; `table` is its `to_dict`."""
+    """Lines for scenarios, executed designs and the front of a result; `table` is the `to_dict` of the result."""
     if result.found.scenarios:
         yield scenario_lines(result.found)
     if result.executed:
@@ -30,7 +30,7 @@ def lines(result: Result, table: Mapping[str, Any], objective: Objective) -> Ite
 
 
 def scenario_lines(best: Best) -> list[str]:
-    """What the design is worth in each scenario, and how far it is from the bound there."""
+    """Cost and gap to the bound in each scenario."""
     rows = [["", "weight", "EDP", "energy", "cycles", "over the bound"]]
     for name, there in best.scenarios.items():
         gap = f"{there.gap:.2f}x" if there.gap is not None and math.isfinite(there.gap) else "-"
@@ -43,7 +43,7 @@ def scenario_lines(best: Best) -> list[str]:
 
 
 def executed_table(designs: Sequence[Mapping[str, Any]]) -> PageTable:
-    """Of each design that was executed: claim, executed over claimed, corrected score, and the part that differs most."""
+    """Executed designs: claim, executed over claimed, corrected score, and the largest difference."""
     rows: list[list[Cell]] = []
     for i, one in enumerate(designs):
         needed, at = one.get("executed_over_claimed", {}), f"executed.{i}."
@@ -75,7 +75,7 @@ def front_table(front: Sequence[Mapping[str, Any]], objective: Objective, shown:
 
 
 def front_lines(front: Sequence[Mapping[str, Any]], objective: Objective) -> list[str]:
-    """The designs that no other one dominates, spread evenly where there are many."""
+    """Nondominated designs, spread evenly if there are many."""
     count = len(front)
     shown = sorted({round(i * (count - 1) / (FRONT_SHOWN - 1)) for i in range(FRONT_SHOWN)})
     some = f", {len(shown)} of them" if len(shown) < count else ""

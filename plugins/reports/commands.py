@@ -70,7 +70,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
-    from .compare.designs import diff_lines, steps
+    from .compare.designs import compare_designs
     from .compare.results import compare_results
     from .explain_many import is_many
     from .variants import Base
@@ -83,9 +83,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
         lines, data = compare_results((Path(first), Path(second)), registry)
     else:
         one, other = (Base(design_file.load(path, registry)) for path in (first, second))
-        found = steps(one, other)
-        lines = diff_lines((first, second), one, other, found)
-        data = {"a": one.outcome.to_dict(), "b": other.outcome.to_dict(), "changes": [step.to_dict() for step in found]}
+        lines, data = compare_designs((first, second), one, other)
     answer(data, lines)
 
 

@@ -148,10 +148,8 @@ def _rows(layers: Sequence[_Layer], kinds: _Kinds) -> list[list[str]]:
     }
     for x in sorted(layers, key=lambda x: -x.costs[""][1]):
         (energy, seconds), part = x.costs[""], x.part
-        shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)] or [
-            "-",
-            "-",
-        ]
+        shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)]
+        shares = shares or ["-", "-"]
         worths = kinds.worths(x.costs)
         now = worths[""]
         found = [(kinds.later(name), worth, name) for name, worth in worths.items() if worth < (1.0 - LITTLE) * now]

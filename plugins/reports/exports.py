@@ -1,4 +1,4 @@
-"""A design for other programs: energies as CSV, all data as JSON, the design alone as TOML, loop orders as text."""
+"""A design for other programs: energies as CSV, everything as JSON; and the effect of its loop orders."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
 ORDERS_SHOWN = 12
-"""Most classes of orders in the text; `--json` has all."""
+"""Classes of orders in the text; `--json` has all."""
 
 
 class EnergyTable(Exporter):
-    """A line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
+    """Energy in pJ per level and tensor, and per charge; compute units have no tensor."""
 
     type_name: ClassVar[str] = "csv"
     file_name: ClassVar[str] = "energy.csv"
@@ -38,7 +38,7 @@ class EnergyTable(Exporter):
 
 
 class JsonReport(Exporter):
-    """The result, its design and its breakdown by level."""
+    """Result, design and breakdown by level."""
 
     type_name: ClassVar[str] = "json"
     file_name: ClassVar[str] = "report.json"
@@ -51,21 +51,11 @@ class JsonReport(Exporter):
         return {**result.to_dict(), "design": design, **result.breakdown().to_dict()}
 
 
-class DesignTable(Exporter):
-    """The design file, an input of `sparsemap show`."""
-
-    type_name: ClassVar[str] = "toml"
-    file_name: ClassVar[str] = "design.toml"
-
-    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return result.found.text()
-
-
 class OrdersText(Exporter):
-    """Loop orders of a design with equal cost: with the same order at all levels, and with the order of a level
-    changed.
+    """Classes of loop orders with equal cost: one order at all levels, and another order at one level.
 
-    Above 5,040 orders, 5,040 random orders are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design)."""
+    Above 5,040 orders as many random ones are tried (Kao et al., IISWC 2022, Section 4.4, Fig. 7, for any design).
+    """
 
     type_name: ClassVar[str] = "orders"
     file_name: ClassVar[str] = "orders.txt"
@@ -84,7 +74,7 @@ class OrdersText(Exporter):
         return "\n".join(body) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        """Classes of orders; scores are over the score of the design itself."""
+        """Scores over the design's score."""
         design, own = result.found.design.batch, result.found.score
         loops = design.columns["bounds"][:, :, 0] > 1
         rows, groups = list[dict[str, Any]](), list[dict[str, Any]]()

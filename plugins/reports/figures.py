@@ -40,7 +40,7 @@ SAMPLES = 4000
 
 @attrs.frozen
 class PlotSource:
-    """What is drawn: the evaluated design, and the folder of its search if there is one."""
+    """An evaluated design, and the folder of its search."""
 
     outcome: DesignOutcome
     folder: Path | None
@@ -52,7 +52,7 @@ class PlotSource:
 
 
 def convergence(source: PlotSource) -> Figure:
-    """The best score against the designs evaluated, its proven bound, and the share of valid designs."""
+    """Best score, proven bound, and share of valid designs over evaluated designs."""
     if source.folder is None or not (source.folder / HISTORY_FILE).exists():
         raise SearchError(f"a figure of the convergence needs the folder of a search, with {HISTORY_FILE}")
     unit = source.outcome.design.problem.objective.unit
@@ -60,7 +60,7 @@ def convergence(source: PlotSource) -> Figure:
 
 
 def cycles(source: PlotSource) -> Figure:
-    """The cycles of each level that limits, of the compute units, and of waiting."""
+    """Cycles of limiting levels, of compute units, and of waiting."""
     figure = _drawn(cycles_chart, "cycles by level")(source)
     title = f"{format_count(source.outcome.cycles)} cycles, limited by {source.outcome.column}"
     figure.axes[0].set_title(title, fontsize="small", loc="right")
@@ -76,7 +76,7 @@ def _roofline(outcome: DesignOutcome) -> Chart | None:
 
 
 def _drawn(chart: Callable[[DesignOutcome], Chart | None], what: str) -> Callable[[PlotSource], Figure]:
-    """The figure of a chart; `SearchError` where the cost model does not tell what it is of."""
+    """The figure of a chart; `SearchError` if the cost model lacks its numbers."""
 
     def draw(source: PlotSource) -> Figure:
         if (found := chart(source.outcome)) is None:
@@ -87,7 +87,7 @@ def _drawn(chart: Callable[[DesignOutcome], Chart | None], what: str) -> Callabl
 
 
 def pareto(source: PlotSource) -> Figure:
-    """The designs that no other one dominates: a panel for each pair of objectives."""
+    """Nondominated designs: a panel per pair of objectives."""
     front = source.result.get("front")
     if not front:
         needs = "needs the folder of a search with several objectives, such as pareto:energy,delay"
@@ -99,8 +99,10 @@ def pareto(source: PlotSource) -> Figure:
 
 
 def space(source: PlotSource) -> Figure:
-    """Random designs by cycles and energy, with lines of equal EDP, and where the design is among them. They are repaired
-    like those that a search starts with, in the space of the search, or the default one for a design file."""
+    """Random designs by cycles and energy, with lines of equal EDP and the design.
+
+    Designs are guessed and repaired as at the start of a search, in the space of the search or the default space.
+    """
     outcome, own = source.outcome, source.outcome.design.problem
     which = source.result.get("identity", {}).get("space", defaults.SPACE)
     problem = load_problem(own.workload, own.hardware, which, own.objective, own.cost_model, registry=own.registry)
@@ -126,7 +128,7 @@ def space(source: PlotSource) -> Figure:
 
 
 def loopnest(source: PlotSource) -> Figure:
-    """The loop nest as nested boxes: a level each, with its room, what it skips or gates, and its loops."""
+    """The loop nest as nested boxes: a level each, with capacity in use, skips, gates and loops."""
     design, detail = source.outcome.design, source.outcome.detail
     problem = design.problem
     if missing := sorted({"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys()):
@@ -176,7 +178,7 @@ KINDS: dict[str, Callable[[PlotSource], Figure]] = {
     "pareto": pareto,
     "space": space,
 }
-"""By name what `sparsemap plot` draws: levels and tiles (`chip`), how long each level is busy, the design as boxes .."""
+"""Figures of `sparsemap plot`, by name."""
 
 
 OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}

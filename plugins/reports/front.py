@@ -26,12 +26,12 @@ ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
 
 @attrs.frozen(kw_only=True)
 class ParetoPlot(Exporter):
-    """Draws the trade-offs that a search with several objectives found; needs matplotlib."""
+    """Draws the front of a search with several objectives; needs matplotlib."""
 
     type_name: ClassVar[str] = "pareto-plot"
 
     width: float = attrs.field(default=5.4, validator=attrs.validators.gt(0))
-    """Inches; a panel has three quarters of that in height."""
+    """Width in inches; height is three quarters of the width."""
     dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
     """Resolution of the PNG."""
 
@@ -54,7 +54,7 @@ class ParetoPlot(Exporter):
 
 
 ObjectiveAxis = tuple[str, Array]
-"""The label of an objective as drawn, and its values in the unit of the label."""
+"""Label of an objective, and values in the unit of the label."""
 
 
 def front_chart(
@@ -79,7 +79,8 @@ def front_chart(
             draw_panel(panel, axes[first][1], axes[second][1], np.array(scores), score, side == 1, tips)
             panel.set_xlabel(axes[first][0] if second == side else "")
             panel.set_ylabel(axes[second][0] if first == 0 else "")
-        figure.legend(*grid[0][0].get_legend_handles_labels(), handlelength=1.6, loc="outside lower center", ncols=4)
+        place: Any = {"loc": "outside lower center", "ncols": 5 if width > 5 else 2, "handlelength": 1.6}
+        figure.legend(*grid[0][0].get_legend_handles_labels(), **place)
         return figure
 
     rows = zip(columns, tips, strict=True)
@@ -115,18 +116,15 @@ def draw_panel(panel: Any, x: Array, y: Array, scores: Scores, score: str, lines
     panel.set_ylim(bottom, top)
     bend = knee(points) if lines else None
     star = {"color": ORANGE, "markersize": 13, "markeredgecolor": "white", "linestyle": "", "zorder": 6}
-    panel.plot(*points[best], "*", label="_" if lines else f"best {score}", clip_on=False, **star)
-    if lines:
-        text = f"best {score}" + (" and knee" if bend == best else "")
-        put_label(panel, points[best], text, ORANGE, (22, 22))
+    named = f"best {score}" + " and knee" * (bend == best)
+    panel.plot(*points[best], "*", label=named, clip_on=False, **star)
     if bend is not None and bend != best:
-        panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor="black", zorder=5)
-        low = (points[best, 1] - bottom) / (top - bottom) > 0.75  # the other label is below its point then
-        put_label(panel, points[bend], "knee", "black", (44, 8) if low else (22, 44))
+        ring = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": "black", "zorder": 5, "linestyle": ""}
+        panel.plot(*points[bend], "o", label="knee", **ring)
 
 
 def knee(values: Values) -> int | None:
-    """The row of a front (n, 2) that lies furthest below the line between its ends; None if no row does."""
+    """Row of a front (n, 2) furthest below the line between the ends; None if no row is below."""
     if len(values) < 3:
         return None
     points = scaled(values)
@@ -138,24 +136,15 @@ def knee(values: Values) -> int | None:
     return row if below[row] > 0 else None
 
 
-def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[int, int]) -> None:
-    """A text to the upper right of a point, where a front leaves room; to the upper left near the right edge."""
-    along = panel.transAxes.inverted().transform(panel.transData.transform(point))
-    place = [-distance if share > 0.75 else distance for share, distance in zip(along, offset, strict=True)]
-    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
-    how: Any = {"ha": "left" if place[0] > 0 else "right", "va": "center", "color": colour, "zorder": 7}
-    panel.annotate(text, point, xytext=place, textcoords="offset points", arrowprops=line, **how)
-
-
 def labels_of(objective: Objective) -> list[str]:
-    """What the values are, the descriptions of the objectives, or else their names."""
+    """Descriptions of the objectives, or their names."""
     parts = getattr(objective, "objectives", ())
     texts = [part.description if len(part.names) == 1 and part.description else "" for part in parts]
     return [text or name for text, name in zip(texts, objective.names, strict=True)] if parts else list(objective.names)
 
 
 def axis_of(values: Array, text: str) -> ObjectiveAxis:
-    """Values in a unit that gives short numbers: `energy, pJ` becomes "Energy (uJ)" or what fits."""
+    """Values in a unit of short numbers: `energy, pJ` becomes "Energy (uJ)"."""
     what, comma, unit = text.rpartition(", ")
     largest = float(np.abs(values).max())
     steps = max(int(np.floor(np.log10(largest / 2) / 3)), 0) if largest > 0 else 0
@@ -170,5 +159,5 @@ def axis_of(values: Array, text: str) -> ObjectiveAxis:
 
 
 def named_score(edps: Sequence[float], scores: Sequence[float]) -> str:
-    """EDP, if that is the score."""
+    """ "EDP" for scores equal to EDP."""
     return "EDP" if np.allclose(scores, edps, rtol=1e-12, atol=0.0) else "score"

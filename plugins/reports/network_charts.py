@@ -68,10 +68,8 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
 
 def parts_of(costs: Breakdown, key: str) -> dict[str, float]:
     """Costs `by_level`, under names that say limits."""
-    found = by_level(costs, key)
-    return {
-        name if key == "energy_pj" or name in (WHOLE, WAITING) else f"limited by {name}": x for name, x in found.items()
-    }
+    plain = (WHOLE, WAITING) if key == "seconds" else costs.energies or (WHOLE,)
+    return {name if name in plain else f"limited by {name}": x for name, x in by_level(costs, key).items()}
 
 
 def seconds_scale(seconds: float) -> tuple[float, str]:

@@ -83,7 +83,7 @@ def problem_lines(problem: Problem) -> list[str]:
 
 
 def _labelled(line: str) -> str:
-    """The line with its first word marked."""
+    """The line with a bold first word."""
     label, space, rest = line.partition(" ")
     return styled(label, "strong") + space + rest
 

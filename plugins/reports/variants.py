@@ -1,4 +1,4 @@
-"""A design with one thing about it changed, evaluated by its cost model: what that thing costs.
+"""A design with one change, evaluated by its cost model.
 
 A design is taken as the table of its file (`sparsemap.problem.design_file`), in which a change is a change of values; so
 any cost model answers, and no formula of a cost model is repeated here."""
@@ -34,17 +34,17 @@ KINDS = {
     "bandwidth": "bandwidth of {}", "accesses": "energy of {}", "metadata": "metadata", "charge": "charge {}",
     "capacity": "capacity of {}",
 }  # fmt: skip
-"""What may be free, and how that is said."""
+"""Names of free things, by kind."""
 MISSING: Any = object()
 Place = tuple[str | int, ...]
-"""The keys that lead to a value in a table."""
+"""Keys of a value in a table."""
 Values = Mapping[Place, Any]
-"""A change of a table: values at places; `MISSING` takes one away."""
+"""Values by place; `MISSING` removes a value."""
 
 
 @attrs.frozen(eq=False, slots=False)
 class Base:
-    """A design as a table that can be changed."""
+    """A design as a table to change."""
 
     design: Design
 
@@ -62,8 +62,8 @@ class Base:
         return DesignOutcome.of(self.design)
 
     def changed(self, values: Values, registry: Any = None) -> DesignOutcome:
-        """The design with other values in its table. A change that makes no sense, such as a memory that cannot be
-        unlimited or a mapping without its hardware, makes it invalid for that reason."""
+        """The design with other values in its table; invalid after an impossible change, such as a mapping without its
+        hardware."""
         table = self.table
         for place, value in values.items():
             table = _put(table, place, value)
@@ -74,7 +74,7 @@ class Base:
 
 
 def _put(here: Any, place: Place, value: Any) -> Any:
-    """A copy of a table or list with a value at a place; what is beside the way there is not copied."""
+    """A copy of a table or list with a value at a place; branches beside the place are shared."""
     found: Any = list(here) if isinstance(here, list) else dict(here)
     key, *rest = place
     if rest:
@@ -89,10 +89,10 @@ def _put(here: Any, place: Place, value: Any) -> Any:
 
 @attrs.frozen
 class Free:
-    """Something that costs nothing for once."""
+    """A thing without cost."""
 
     kind: str
-    """One of `KINDS`."""
+    """A key of `KINDS`."""
     where: str
     """The level, the compute units or the charge; `ALL` levels; "" for metadata."""
     outcome: DesignOutcome
@@ -103,20 +103,20 @@ class Free:
 
     @property
     def built(self) -> bool:
-        """Whether it is something that a chip can be built with more of; nobody builds a memory whose accesses are free."""
+        """True for things that a chip can have more of; accesses always cost energy."""
         return self.kind in ("bandwidth", "capacity", "metadata") or self.where == "intersection"
 
 
 def freed(base: Base, kinds: Iterable[str] = KINDS, only: str = "") -> Iterator[Free]:
-    """The design with one thing free: the bandwidth or the capacity of a level or the energy of its accesses, all
-    metadata, and each charge of the cost model; or what is free of these at one level `only`."""
+    """The design with one thing free: bandwidth, capacity or access energy of a level, all metadata, each charge of the
+    cost model; `only` at one level."""
     for kind, where, values, registry in _changes(base):
         if kind in kinds and only in ("", where):
             yield Free(kind, where, base.changed(values, registry))
 
 
 def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
-    """Kind, where, the values, and the registry that makes the table an object, if it is another one."""
+    """Kind, place, values, and the registry that builds the changed table, if not the usual registry."""
     problem = base.design.problem
     limited = [x for x in problem.levels if any(getattr(x, key) is not None for key in BANDWIDTHS)]
     for where, levels in _each_and_all(limited):
@@ -136,7 +136,7 @@ def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
 
 
 def _each_and_all(levels: Sequence[Level]) -> list[tuple[str, Sequence[Level]]]:
-    """With names: each level alone, and if there are several all of them."""
+    """Each level alone, and all levels if there are several, by name."""
     return [*((level.name, [level]) for level in levels), *([(ALL, levels)] if len(levels) > 1 else [])]
 
 
@@ -145,7 +145,7 @@ def unlimited_bandwidth(levels: Iterable[Level]) -> Values:
 
 
 def _unlimited_capacity(problem: Problem, levels: Iterable[Level]) -> Values:
-    """Unlimited room, with accesses that cost what they cost in the real sizes."""
+    """Unlimited capacity at the access energies of the real capacity."""
     values: dict[Place, Any] = {}
     for level in levels:
         values[*LEVELS, level.index, "capacity"] = UNLIMITED
@@ -163,7 +163,7 @@ def _without_charges(base: Base, names: Sequence[str]) -> Values:
 
 @attrs.frozen(kw_only=True)
 class _NoBits(Format):
-    """A format whose metadata have no bits: they take no room, no time and no energy, and still lead."""
+    """A format with metadata of zero bits: no room, time or energy, and still leading."""
 
     of: Format
 
@@ -180,7 +180,7 @@ class _NoBits(Format):
 
 
 class _Wrapped:
-    """A registry that builds in a way of its own."""
+    """A registry with another `build`."""
 
     def __init__(self, registry: Any) -> None:
         self._registry, self._built = registry, dict[Any, Any]()
@@ -190,7 +190,7 @@ class _Wrapped:
 
 
 class _Once(_Wrapped):
-    """Makes what equal tables mean once: changed designs have most of them in common."""
+    """Builds equal tables once, as changed designs have most tables in common."""
 
     def build(self, kind: str, value: Any, *where: str) -> Any:
         if isinstance(value, Piece):

@@ -112,7 +112,7 @@ class Range(DensityModel):
         return self.model.at(density)
 
     def weighed(self, rule: str = "") -> tuple[float, ...]:
-        """The weight of every point by its own `weights`, or by another rule."""
+        """Weights of the points by `weights`, or by another rule."""
         match rule or self.weights:
             case "inverse":
                 return tuple(1.0 / density for density in self.densities)

@@ -43,14 +43,14 @@ class Robust(Objective):
     type_name: ClassVar[str] = "robust"
 
     objective: Objective = attrs.field(validator=_single)
-    """What is scored in each scenario: a name, a table or an expression."""
+    """Score of a scenario: a name, a table or an expression."""
     reduce: Literal["sum", "geomean", "max"] = "sum"
     """Reduction of the scenarios' scores: weighted sum, weighted geometric mean, or largest weighted score."""
     weights: Weights | None = None
     """Weights instead of the ranges' own: a rule, or a list of numbers, one per scenario."""
     fit: Literal["all", "dense", "nominal"] = "all"
-    """Where a design has to be valid: at all points; dense too, so that any input fits; or at the nominal densities, and
-    then points that it does not fit are left out of its score."""
+    """Where a design must be valid: at all points; dense too, so that any input fits; or at the nominal densities,
+    without points that do not fit in the score."""
 
     @classmethod
     def from_text(cls, text: str) -> Mapping[str, str] | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
 INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
+"""128 + SIGINT, as in shells."""
 
 
 class NumberRange(click.FloatRange):

@@ -98,7 +98,7 @@ def _limits(validator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def paragraphs(cls: type) -> list[str]:
-    """The paragraphs of a class's own docstring, each on one line."""
+    """Paragraphs of a class's own docstring, each on a line."""
     return [plain(text) for text in inspect.cleandoc(vars(cls).get("__doc__") or "").split("\n\n")]
 
 

@@ -1,4 +1,4 @@
-"""The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
+"""The `sparsemap` command: `search` is here, other verbs in `study`, `show` and `pieces`.
 
 For a quick start, the module of a verb is imported on use, and plugins are loaded only by verbs in need of plugins.
 Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 without a valid design, 2 for wrong input, 130 when
@@ -104,6 +104,9 @@ def search(
         from ..problem.project import project_files
 
         if not os.path.isdir(workload):
+            from .hints import check_kind
+
+            check_kind(loaded(plugin_dirs), workload, "workload")
             raise click.UsageError("Missing argument 'HARDWARE'; only the folder of a project is searched without.")
         parts = project_files(workload)
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
@@ -113,9 +116,10 @@ def search(
 
         report = can_report(plugin_dirs)
     registry = loaded(plugin_dirs)
-    if registry.has("network", workload) and not registry.has("workload", workload):
-        text = f"{workload} is a network, whose layers are searched by: sparsemap run {workload} --hardware {hardware}"
-        raise click.UsageError(text)
+    if not registry.has("workload", workload):
+        from .hints import check_kind
+
+        check_kind(registry, workload, "workload", hardware=hardware)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=registry)
     for text in doubts(problem):
         logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, text)

@@ -1,4 +1,4 @@
-"""What verbs print to standard output: text, or with `--json` one JSON value.
+"""Standard output of verbs: text, or with `--json` a JSON value.
 
 A verb hands data and text to `answer`. With `--json` standard output gets the data alone, once the verb ends; other text
 of the verb goes to standard error. A verb without data answers with the lines of its text."""
@@ -67,7 +67,7 @@ def answer(data: Any, text: str | Iterable[str] | Callable[[], object] = "") -> 
 
 
 def wrote(paths: Iterable[Path | str], text: str = "", **about: Any) -> None:
-    """Answers with the files of a verb: a line with all of them behind a `text`, or else a line each."""
+    """Answers with the files of a verb: a line of all files after a `text`, or a line each."""
     files = [str(path) for path in paths]
     lines = [f"{text} {', '.join(files)}"] if text else files
     answer({**about, "files": files}, lambda: click.echo("\n".join(map(readable, lines))))

@@ -85,7 +85,8 @@ OF_NETWORKS = (
 )  # fmt: skip
 @report_option
 @_study_options
-def run(quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
+@click.argument("extra", required=False, metavar="")
+def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **given: Any) -> None:
     """Run a STUDY, or search the layers of a network.
 
     A study is a TOML file or a name; a network needs --hardware. A cell is a workload or a network on a hardware with a
@@ -100,11 +101,16 @@ def run(quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
     from ..study.network_result import between_text
     from ..study.study import shown_rows
     from . import output as cli_output
+    from .hints import check_kind
     from .networks import comparison_of, outcomes_of, run_network, tell
 
     if (file := Path(given["study"])).suffix != ".toml" and file.is_file():
         text = f"{file} is no TOML file, as studies and networks are; `sparsemap import` makes a network of a model"
         raise click.UsageError(text)
+    chip = hardware or extra or "HARDWARE"
+    check_kind(loaded(given["plugin_dirs"]), given["study"], "study", "network", hardware=chip)
+    if extra is not None:
+        raise click.UsageError(f"the hardware is an option: sparsemap run {given['study']} --hardware {extra}")
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
     if hardware is not None and "," in hardware:
         given["study"], of_network = comparison_of(given["study"], hardware, of_network), {}
@@ -221,7 +227,7 @@ def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...]) -> None:
 
 
 def finish_search(result: Result, problem: Problem, out: str, quiet: bool) -> None:
-    """Writes what goes beside a result, and says which files are where."""
+    """Writes files beside a result, and says their place."""
     from . import output as cli_output
 
     place = str(result.place(out))

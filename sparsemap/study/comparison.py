@@ -192,9 +192,8 @@ class Comparison:
             groups = self.groups(key)
             level = 1 - (1 - LEVEL) / len(groups)
             rows = (self._mean(group, mean.variant, cells, level) for group, cells in groups.items())
-            found = [
-                (row, row.ratio.mean) for row in rows if row.ratio and row.word in COUNTED and row.word != mean.word
-            ]
+            known = ((row, row.ratio.mean) for row in rows if row.ratio)
+            found = [(row, mean_of) for row, mean_of in known if row.word in COUNTED and row.word != mean.word]
             found.sort(key=lambda pair: -abs(math.log(pair[1])))
             words = [f"{row.group} {times(ratio)} ({self.called(row.word)})" for row, ratio in found[:SHOWN]]
             more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
@@ -256,16 +255,11 @@ class Comparison:
     def mean_rows(self) -> list[list[str]]:
         used = any(row.uses is not None for row in self.means)
         ends = f"{self.reference} {self.called('better')}", self.called("worse")
-        rows = [
-            [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
-        ]
+        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
+        rows = [head]
         for row in self.means:
-            means = (
-                times(row.ratio.mean if row.ratio else None),
-                row.range,
-                self.called(row.word),
-                times(row.arithmetic),
-            )
+            mean = times(row.ratio.mean if row.ratio else None)
+            means = mean, row.range, self.called(row.word), times(row.arithmetic)
             counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
             counts += ["-" if row.uses is None else str(row.uses)] if used else []
             rows.append([row.group, row.variant, *means, *counts])

@@ -100,10 +100,8 @@ def test_cells_whose_files_change_are_run_again():
     first = rows()
     assert [row["workload"] for row in first] == ["layer"]
     layer.write_text(text.format(m=16))
-    assert (
-        "is of another search, layer on cloud; workload.dims.m is 8 there, 16 here. Choose another folder"
-        in run("study.toml", "--out", "out", code=2).stderr
-    )
+    said = run("study.toml", "--out", "out", code=2).stderr
+    assert "is of another search, layer on cloud; workload.dims.m is 8 there, 16 here. Choose another folder" in said
     assert rows() == first
     run("study.toml", "--out", "out", "--overwrite")
     assert rows()[0]["edp"] != first[0]["edp"]

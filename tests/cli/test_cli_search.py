@@ -64,17 +64,8 @@ def test_out_gets_design_history_and_result(tmp_path):
 def test_json_is_the_result_and_nothing_else():
     table = json.loads(run(*SEARCH, "--json").stdout)
     keys = {
-        "edp",
-        "energy_pj",
-        "cycles",
-        "score",
-        "evaluations",
-        "budget",
-        "seed",
-        "valid_fraction",
-        "rejects",
-        "genome",
-    }
+        "edp", "energy_pj", "cycles", "score", "evaluations", "budget", "seed", "valid_fraction", "rejects", "genome",
+    }  # fmt: skip
     assert keys <= table.keys()
     assert (table["workload"], table["hardware"], table["evaluations"]) == ("mm1", "edge-16gbps", 500)
 

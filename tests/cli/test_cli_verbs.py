@@ -636,3 +636,19 @@ def test_check_finds_names_of_tensors_that_no_workload_beside_the_chip_has(key, 
     assert "chip.toml: fine" in run("check", "chip.toml", "one.toml", "other.toml").stdout
     run("check", "chip.toml")
     assert f"levels[1].{key}: 'W' is no role (P, Q, R, S, Z)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ("search vgg16", "sparsemap run vgg16 --hardware HARDWARE"),
+        ("search vgg16 mobile", "sparsemap run vgg16 --hardware mobile"),
+        ("search study.toml mobile", "sparsemap run study.toml"),
+        ("run mm3 --hardware cloud", "sparsemap search mm3 cloud"),
+        ("run mm3", "sparsemap search mm3 HARDWARE"),
+        ("run vgg16 mobile", "sparsemap run vgg16 --hardware mobile"),
+    ],
+)
+def test_a_verb_for_another_kind_of_piece_names_the_right_command(words, right):
+    Path("study.toml").write_text('kind = "study"\nname = "s"\n')
+    assert run(*words.split(), code=2).stderr.endswith(f": {right}\n")

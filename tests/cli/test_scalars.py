@@ -9,11 +9,9 @@ from click.testing import CliRunner
 from sparsemap.cli.main import cli
 
 CASES = [
-    ("Z[] = P[a] * Q[a]", "cloud"),
-    ("Z[] = P[a] * Q[a]", "clustered"),
-    ("Z[a] = P[] * Q[a]", "edge"),
+    ("Z[] = P[a] * Q[a]", "cloud"), ("Z[] = P[a] * Q[a]", "clustered"), ("Z[a] = P[] * Q[a]", "edge"),
     ("Z[a] = P[a] * Q[]", "mobile"),
-]
+]  # fmt: skip
 
 
 def run(*args):

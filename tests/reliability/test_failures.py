@@ -187,7 +187,7 @@ def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
     done = command("import", problem, "-o", unwritable(tmp_path) / "x.toml", code=2)
     assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
     search(load_problem("mm1", "cloud"), 300).write("found")
-    done = command("export", Path("found", "design.toml"), "--to", "toml", "-o", unwritable(tmp_path), code=2)
+    done = command("export", Path("found", "design.toml"), "--to", "csv", "-o", unwritable(tmp_path), code=2)
     assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
 
 

@@ -143,11 +143,9 @@ def cell(workload, costs, hardware="h", seed=0):
 
 def test_cells_without_a_valid_design_have_no_ratio_and_are_counted():
     cells = (
-        cell("a", {"s": 2.0, "r": 1.0}),
-        cell("b", {"s": 8.0, "r": 1.0}),
-        cell("c", {"s": None, "r": 1.0}),
+        cell("a", {"s": 2.0, "r": 1.0}), cell("b", {"s": 8.0, "r": 1.0}), cell("c", {"s": None, "r": 1.0}),
         cell("d", {"s": 1.0}),
-    )
+    )  # fmt: skip
     found = Comparison("r", ("r", "s"), cells)
     (mean,) = found.means
     assert (mean.arithmetic, mean.ratio.mean, mean.cells, mean.of) == (5.0, pytest.approx(4.0), 2, 4)

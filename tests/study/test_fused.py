@@ -72,11 +72,9 @@ def result(folder: Path) -> FusedResult:
 def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, result: FusedResult, tmp_path: Path) -> None:
     (tmp_path / "block.toml").write_text(toml_text.dumps({"kind": "network", **BLOCK}))
     study = {
-        "kind": "study",
-        "name": "two",
-        "networks": ["block.toml"],
+        "kind": "study", "name": "two", "networks": ["block.toml"],
         "hardware": [CHIP, {**CHIP, "name": "other", "clock": "2 GHz"}],
-    }
+    }  # fmt: skip
     study |= {"budget": 60, "seeds": [1], "space": "paper", "fuse": True}
     done = run_study(study, out=tmp_path / "out", base=tmp_path)
     assert [one.state for one in done] == ["done", "done"] and done[0].row["edp"] == result.edp
@@ -402,18 +400,8 @@ def test_the_command_prints_where_every_tensor_lives(folder: Path, result: Fused
     network.write_text(toml_text.dumps({"kind": "network", **BLOCK}))
     chip.write_text(toml_text.dumps({"kind": "hardware", **CHIP}))
     given = [
-        "run",
-        str(network),
-        "--hardware",
-        str(chip),
-        "--budget",
-        "60",
-        "--seed",
-        "1",
-        "--space",
-        "paper",
-        "--fuse",
-    ]
+        "run", str(network), "--hardware", str(chip), "--budget", "60", "--seed", "1", "--space", "paper", "--fuse",
+    ]  # fmt: skip
     found = CliRunner().invoke(cli, [*given, "--out", str(folder)])
     assert found.exit_code == 0, found.output
     assert f"{result.stays[0]} of 4 tensors between layers stay in Buffer, 0 of them slide by" in found.output

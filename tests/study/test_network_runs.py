@@ -171,18 +171,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult, folder: Path):
     given = (
-        tiny,
-        "--hardware",
-        "edge-16gbps",
-        "--budget",
-        BUDGET,
-        "--seed",
-        3,
-        "--warm-start",
-        "off",
-        "--space",
-        SPACE,
-    )
+        tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--warm-start", "off", "--space", SPACE,
+    )  # fmt: skip
     text = run(*given).stdout
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
     assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 100 designs each" in text

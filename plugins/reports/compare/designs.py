@@ -1,4 +1,4 @@
-"""`sparsemap compare`: what differs between two designs, and what each difference costs, one change at a time.
+"""`sparsemap compare` of two designs: differences, and the cost of each change, one at a time.
 
 Both designs are taken as the tables of their files. A difference is a set of places in them; the first design gets the
 values of the second there, and is evaluated."""
@@ -25,26 +25,28 @@ from ..amounts import change_text, numbers_text
 from ..outcome import DesignOutcome
 from ..variants import MISSING, Base, Place
 from ..wording import time_text
+from .shares import in_order, level_table, levels_of, shares_of, shares_text
+from .sides import Compared, SidePart
 
 ABOUT = ("name", "description", "source")
-"""Keys that say what a piece is and change no number."""
+"""Keys without effect on numbers."""
 WHOLE = ("technology", "scaling")
-"""Tables that change as a whole."""
+"""Tables to change as a whole."""
 WIDE = (5, 6, 1)
-"""Columns of what changes cost that narrow terminals do without: energy, cycles, EDP alone, whose change stays."""
+"""Columns that narrow terminals omit: energy, cycles, EDP alone."""
 
 
 @attrs.frozen
 class DiffStep:
-    """Values that differ and change together, and what that costs."""
+    """Values that change together, and the cost of the change."""
 
     name: str
     texts: tuple[tuple[str, str, str], ...]
-    """Of each value: what it is, before and after."""
+    """Name, value before and value after, per value."""
     alone: DesignOutcome
     """The first design with this change only."""
     after: DesignOutcome
-    """With all changes before it as well."""
+    """The first design after this change and all before it."""
 
     def to_dict(self) -> dict[str, Any]:
         texts = [{"what": what, "before": before, "after": after} for what, before, after in self.texts]
@@ -52,7 +54,7 @@ class DiffStep:
 
 
 def steps(first: Base, second: Base) -> list[DiffStep]:
-    """The differences with their costs; after the last one the first design is the second."""
+    """Differences with their costs; after the last the first design equals the second."""
     one, other = first.table, second.table
     # pieces that only the other design names, so that one format or mechanism can change alone
     pieces = {place: _at(other, place) for place in _pieces(other) if _at(one, place) is MISSING}
@@ -120,7 +122,7 @@ def _at(table: Any, place: Sequence[str | int]) -> Any:
 
 
 def _unequal(one: Any, other: Any, place: Place) -> Iterator[Place]:
-    """The innermost places below one where two tables differ; lists of tables are entered if they are as long."""
+    """Innermost differing places of two tables below a place; lists of tables are entered if equally long."""
     a, b = _at(one, place), _at(other, place)
     if a == b or (place and place[-1] in ABOUT):
         return
@@ -172,9 +174,29 @@ def _text(value: Any) -> str:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
+def compare_designs(names: tuple[str, str], first: Base, second: Base) -> tuple[list[str], dict[str, Any]]:
+    """Changes from a design to another with their costs, and shares of levels in the gain of the better one."""
+    found, outcomes = steps(first, second), (first.outcome, second.outcome)
+    lines, levels = diff_lines(names, first, second, found), dict[str, float]()
+    if all(outcome.valid for outcome in outcomes):
+        sides = in_order([side_of(name, outcome) for name, outcome in zip(names, outcomes, strict=True)], "edp_js")
+        levels = shares_of(sides, of=levels_of)
+        title = styled(f"levels; {shares_text(sides, 'edp_js')}", "strong")
+        lines += ["", title, *level_table(sides, "edp_js").lines(margin=2)] if levels else []
+    a, b = (outcome.to_dict() for outcome in outcomes)
+    shares = [{"level": name, "share": share} for name, share in levels.items()]
+    return lines, {"a": a, "b": b, "changes": [step.to_dict() for step in found], "levels": shares}
+
+
+def side_of(name: str, outcome: DesignOutcome) -> Compared:
+    """An evaluated design as a side."""
+    problem, costs = outcome.design.problem, outcome.to_dict()
+    part = SidePart(problem.workload.name, 1, outcome.breakdown, Path(name), 1 / float(problem.chip.clock_hz))
+    return Compared(name, part.name, name, "", "", "", "", "", costs, (part,), part.folder, {})
+
+
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[DiffStep]) -> list[str]:
-    """The two designs, a row per difference with what it costs, and the values that differ. EDP is in J * s where their clocks
-    are not the same: cycles of one are no cycles of the other."""
+    """Both designs, a row per difference with its cost, and the differing values; EDP in J * s if the clocks differ."""
     ends, clocks = [], {float(base.design.problem.chip.clock_hz) for base in (first, second)}
     cost, unit = ("edp_js", " in J * s") if len(clocks) > 1 else ("edp", "")
     for name, base in zip(names, (first, second), strict=True):
@@ -183,29 +205,23 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     lines = [output.table([["", "", f"EDP{unit}", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
     told = {base.design.problem.technology.label: name for name, base in zip(names, (first, second), strict=True)}
     among = [f"{name} in {technology}" for technology, name in told.items()]
-    lines += [
-        "",
-        f"technologies differ: {', '.join(among)}" if len(told) > 1 else f"both in the technology {next(iter(told))}",
-    ]
+    differ = f"technologies differ: {', '.join(among)}"
+    lines += ["", differ if len(told) > 1 else f"both in the technology {next(iter(told))}"]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
     rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
     alone = [["", ""], *(_edp(step.alone, cost, start) for step in found)]
     rows += [[row[0], *one, *row[1:]] for row, one in zip(_in_turn(names[0], start, found, cost), alone, strict=True)]
-    lines += [
-        "",
-        styled(f"what each change costs: EDP{unit} if it is the only one, and after those above it", "strong"),
-    ]
-    lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
+    title = f"what each change costs: EDP{unit} if it is the only one, and after those above it"
+    lines += ["", styled(title, "strong"), output.table(rows, "<>>>>>><", margin=2, less=WIDE)]
     values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
     lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
     return lines
 
 
 def gained_lines(name: str, given: Design, best: Design) -> list[str]:
-    """What each change from a given design to the best one is worth, after those before it; none where they are designs of
-    other workloads or hardware."""
+    """Gain of each change in turn from a given design to the best; empty for other workloads or hardware."""
     end, model = Base(best), best.problem.cost_model
     start = Base(attrs.evolve(given, problem=given.problem.variant(cost_model=model)))
     if any(start.table[part] != end.table[part] for part in ("workload", "hardware")):
@@ -217,7 +233,7 @@ def gained_lines(name: str, given: Design, best: Design) -> list[str]:
 
 
 def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep], cost: str) -> list[list[str]]:
-    """The first design and each change after those before it: EDP, the `cost`, and its change, energy, cycles, limit."""
+    """The first design and each change after earlier changes: EDP (`cost`), its change, energy, cycles, limit."""
     rows, before = [[name, *_edp(start, cost), *_end(start)]], start
     for step in found:
         rows.append([step.name, *_edp(step.after, cost, before), *_end(step.after)])
@@ -234,13 +250,13 @@ def _edp(outcome: DesignOutcome, cost: str, before: DesignOutcome | None = None)
 
 
 def _end(outcome: DesignOutcome) -> list[str]:
-    """Energy, cycles, and what limits the design, or why it is not valid."""
+    """Energy, cycles, and the limit or the fault."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
     return [*numbers, outcome.column]
 
 
 def given_lines(result: Result, best: Design) -> list[list[str]]:
-    """For each design of the same problem that the search started from, what made the best one better."""
+    """Gains over each start design of the same problem."""
     given = []
     for file in (Path(row["file"]) for row in result.start if row["file"] and not row["distance"]):
         from sparsemap.problem import design_file

@@ -57,9 +57,8 @@ def compare_results(paths: Sequence[Path], registry: Registry) -> Answer:
         rows.append([name, times(ratios[name]), *(how(value) if value else "-" for value, how in costs)])
     known = [value for value in ratios.values() if value]
     mean = statistics.geometric_mean(known) if known else None
-    first = (
-        f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]} (geometric mean of {len(known)} cells)"
-    )
+    text = f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]}"
+    first = f"{text} (geometric mean of {len(known)} cells)"
     lines = [output.wrapped(text) for text in (*note, first, *uncounted(every))]
     return [*lines, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
 

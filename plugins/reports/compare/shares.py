@@ -15,13 +15,13 @@ from ..wording import time_text
 from .sides import Compared, by_level, name_of
 
 WORTH = {"energy": "energy_pj", "delay": "seconds", "seconds": "seconds", "area": "area_mm2", "power": "power_w"}
-"""Cost that ranks results, by objective; energy x time for all others."""
+"""Cost that ranks results, by objective; energy x time by default."""
 WORTH_NAMES = {
     "energy_pj": "energy", "seconds": "time", "area_mm2": "area", "power_w": "power", "edp_js": "energy x time",
     "edp": "EDP",
 }  # fmt: skip
 PARTS = ("energy_pj", "seconds")
-"""Costs that add up over the parts of a side."""
+"""Costs that add up over parts."""
 Amounts = Mapping[str, Sequence[float]]
 """Energy in pJ and seconds by name."""
 
@@ -75,8 +75,8 @@ def levels_of(side: Compared) -> Amounts:
 def shares_of(
     sides: Sequence[Compared], worth: str = "edp_js", of: Callable[[Compared], Amounts] = layers_of
 ) -> dict[str, float]:
-    """Share of every layer, or level, in the gain of the first side over the next: the largest first, negative for a loss,
-    1 in all.
+    """Share of every layer, or level, in the gain of the first side over the next: the largest first, negative for a
+    loss, 1 in all.
 
     A layer weighs its saved energy, time, or both, relative to the mean totals of the sides."""
     side, other = sides[:2]

@@ -1,5 +1,4 @@
-"""Sides of a comparison: the folder of a search, of a network or of a plan, with its costs and the parts that add up to
-them."""
+"""Sides of a comparison: the folder of a search, a network or a plan, with costs and additive parts."""
 
 from __future__ import annotations
 
@@ -155,9 +154,10 @@ def is_result(path: Path) -> bool:
 
 
 def sides_of(path: Path, planned: bool = False) -> list[Compared]:
-    """Sides of a folder: one of a search or a network, one per cell of a study, or those of all folders of results in it.
+    """Sides of a folder: a search, a network, each cell of a study, or each folder of results below.
 
-    `planned`: networks with a plan give its steps and totals instead of layers. `SearchError` for a folder without results.
+    `planned`: networks with a plan give its steps and totals instead of layers. `SearchError` for a folder without
+    results.
     """
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
@@ -239,7 +239,7 @@ def _network(path: Path, planned: bool) -> Compared:
 
 
 def gone(path: Path) -> str:
-    """Layers of a network without their result or design files, and how to restore them; empty if all are there."""
+    """Layers of a network without result or design files, and the way to restore the files; empty if all are there."""
     rows = read_result(path / NETWORK).get("layers", ()) if (path / NETWORK).is_file() else ()
     folders = labels_of(row["searched"] for row in rows)
     found = {row["searched"] for row in rows if row.get("energy_pj") is not None}

@@ -142,9 +142,9 @@ class Verdict:
         }
         if all(built.values()) and any(side.value("area_mm2") for side in self.sides):
             text += (
-                f". Areas are counted differently: that of {listed(built[True])} has its decoders and skipping units; "
+                f". Areas are counted differently: that of {listed(built[True])} has its decoders and skipping units"
             )
-            text += f"{listed(built[False])} has no `units`, so that layers take any of them at no area"
+            text += f"; {listed(built[False])} has no `units`, so that layers take any of them at no area"
         return text
 
     def because(self) -> str:
@@ -154,9 +154,8 @@ class Verdict:
         mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
 
         def told(name: str) -> str:
-            return (
-                f"{name} has {percent(shares[name])} of it, {self.amounts(mine[name], theirs[name], shares[name] < 0)}"
-            )
+            how = self.amounts(mine[name], theirs[name], shares[name] < 0)
+            return f"{name} has {percent(shares[name])} of it, {how}"
 
         if len(shares) < 2:
             limited = f"It is limited by {best.limit}, {self.name(second)} by {second.limit}."
@@ -241,10 +240,8 @@ class Verdict:
 
     def apart(self, said: str, change: Callable[[Problem], Values]) -> str:
         """The ratio of the first two sides with a change of both chips."""
-        worths = [
-            _changed(side, self.worth, self.registry, change) if self.registry else None for side in self.sides[:2]
-        ]
-        one, other = worths
+        found = [_changed(side, self.worth, self.registry, change) for side in self.sides[:2] if self.registry]
+        one, other = found or (None, None)
         if not one or not other:
             return ""
         text = f"; {said}, the same designs differ by {times(max(one, other) / min(one, other))}"

@@ -116,7 +116,7 @@ def _said(side: Compared) -> list[str]:
 
 
 def _layers(side: Compared, pages: Mapping[str, Section]) -> PageTable:
-    """The layers of a network, each with a link to its section."""
+    """Layers of a network, with links to their sections."""
     rows: list[list[Cell]] = []
     for i, part in enumerate(side.parts):
         edp, *others = numbers(part.about, f"layers.{i}.", list(TOLD))

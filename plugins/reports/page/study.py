@@ -1,8 +1,7 @@
-"""The page of a study: its variants side by side, with intervals, and cells against proven bounds."""
+"""The page of a study: variants beside each other with intervals, and cells beside proven bounds."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +16,6 @@ from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import Chart, Mark, strips
-from ..compare.shares import in_order, ratio, ratios, worth_of
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..compare.verdict import uncounted, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
@@ -26,16 +24,16 @@ from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
-"""Required columns of a study's row."""
+"""Of a row of a study."""
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 MARKS = 3000
-"""Most marks in all charts of a kind together; more would make a page of many megabytes."""
+"""Of a chart for each hardware together; more would make a page of many megabytes."""
 WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", "searcher": "searchers"}
 Row = Mapping[str, Any]
 
 
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
-    """The page of `sparsemap run STUDY`: a section for each varied axis, then the cells."""
+    """The page of `sparsemap run STUDY`: a section per varied axis, then the cells."""
     rows = rows_of(folder)
     folders = [cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
@@ -82,7 +80,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
 
 
 def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
-    """Reason for a network without a total, if any."""
+    """Failed layers of a network without a total."""
     failed = [layer for layer in result.get("layers", ()) if layer.get("state") == "failed"]
     if not failed:
         return []
@@ -92,7 +90,7 @@ def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a study's table, with their positions."""
+    """The rows of a study's table, with their places."""
     told = read_csv(folder / TABLE) or [{}]
     return [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
 
@@ -104,7 +102,7 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _result(path: Path | None) -> dict[str, Any]:
-    """Data of a cell: its `result.json`, or the totals of a network (of its plan, if any) with the choices of its
+    """Result of a cell: `result.json`, or totals of a network, planned if possible, with the chosen pieces of its
     layers."""
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
@@ -115,39 +113,27 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """Network cells of the first searcher, by hardware.
-
-    Each side has all seeds with a total on every hardware, and is represented by the seed with the most typical ratio
-    of the best two."""
-    found: dict[str, dict[str, dict[str, Path]]] = {}
+    """Networks of the first searcher by hardware, with all seeds that have totals on every chip; the first of these seeds
+    stands for all."""
+    found: dict[str, dict[str, dict[str, Compared]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
-        if path is None or not (path / NETWORK).exists():
-            continue
         of = [row.get(key) for key in ("searcher", *AXES)]
-        if of == first.setdefault((row["workload"], row["hardware"]), of):
-            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = path
-    return labelled([side for chips in found.values() for side in _typical(list(chips.values()))])
-
-
-def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
-    """A side for each chip, from the folders of a network by seed."""
-    every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
-    known = [one for one in every if any(side.costs for side in one.values())]
-    seeds = [
-        seed
-        for seed in (known[0] if len(known) > 1 else ())
-        if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
-    ]
-    if len(seeds) < 2:
-        return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
-    all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
-    worth = worth_of(side for some in all_seeds for side in some)
-    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
-    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
-    at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
-    without = [next(iter(one.values())) for one in every if one not in known]
-    return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
+        if path and (path / NETWORK).exists() and of == first.setdefault((row["workload"], row["hardware"]), of):
+            (side,) = sides_of(path, planned=True)
+            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = side
+    sides = []
+    for chips in found.values():
+        known = [one for one in chips.values() if any(side.costs for side in one.values())]
+        seeds = [
+            seed for seed in (known[0] if len(known) > 1 else ())
+            if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
+        ]  # fmt: skip
+        for one in chips.values():
+            some = tuple(one[seed] for seed in seeds) if one in known else ()
+            side = some[0] if some else next(iter(one.values()))
+            sides.append(attrs.evolve(side, seeds=some if len(some) > 1 else ()))
+    return labelled(sides)
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:
@@ -169,14 +155,14 @@ def _means(found: Comparison) -> PageTable:
 
 
 def _ratios(found: Comparison) -> list[Chart]:
-    """A chart for each hardware, or a single chart for a comparison of hardware."""
+    """A chart per hardware, or one chart of all hardware."""
     pairs = ((cell, variant) for cell in found.cells for variant in found.others)
     every = [{**c.names, found.by: v, "ratio": found.ratio(c, v), "broken_bound": c.broken} for c, v in pairs]
     return _strips(every, "ratio", found.by, f"{NAMED[found.cost]} over {found.reference}")
 
 
 def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
-    """For each hardware, a chart with a mark per workload, variant and seed; above `MARKS`, only the median seed."""
+    """A chart per hardware with a mark per workload, variant and seed, or the median seed of too many."""
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
@@ -194,7 +180,7 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 
 
 def _gaps(rows: Sequence[Row]) -> PageTable:
-    """Gaps by hardware and searcher, in the order of the rows."""
+    """By hardware and searcher, in the order of the rows."""
     chips, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
     chips += ["all"] if len(chips) > 1 else []
     groups = {(chip, name): list[float]() for chip in chips for name in searchers}
@@ -221,6 +207,6 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
 
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
-    """Groups of rows equal except for the seed."""
+    """Rows alike but for the seed."""
     names = ("workload", "hardware", "searcher", *AXES)
     return grouped(rows, lambda row: tuple(row.get(key) for key in names)).values()

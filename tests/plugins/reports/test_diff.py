@@ -99,6 +99,7 @@ def test_the_verb_prints_what_differs(base, result, tmp_path):
     assert "DRAM bandwidth  128 GB/s  ->  64 GB/s" in text
     data = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
     assert [step["change"] for step in data["changes"]] == ["DRAM bandwidth"]
+    assert sum(row["share"] for row in data["levels"]) == pytest.approx(1.0) and "levels; shares are of what" in text
 
 
 def test_a_change_has_its_sign_and_is_a_factor_from_ten_times_on():

@@ -129,11 +129,9 @@ def test_no_text_of_a_figure_lies_on_another_one(kind, folder):
 
 def test_a_level_that_skips_much_has_room_for_it():
     table = {
-        "kind": "design",
-        "workload": "mm12",
-        "hardware": "mobile",
+        "kind": "design", "workload": "mm12", "hardware": "mobile",
         "mapping": {"L2_T": ["n=768"], "L3_T": ["m=768", "k=64"]},
-    }
+    }  # fmt: skip
     table |= {
         "formats": {name: ["bitmask"] * 4 for name in "PQZ"},
         "gate_skip": {"GLB": "skip-all-16-ahead", "PEB": "skip-all", "MAC": "gate-all"},

@@ -82,14 +82,8 @@ def test_every_number_of_a_search_is_that_of_its_result(folder, found):
     for place, (value, _) in found.numbers.items():
         assert value == at(table, place), place
     wanted = {
-        "edp",
-        "energy_pj",
-        "cycles",
-        "evaluations",
-        "levels.0.by_tensor.P",
-        "levels.2.energy_pj",
-        "levels.3.cycles",
-    }
+        "edp", "energy_pj", "cycles", "evaluations", "levels.0.by_tensor.P", "levels.2.energy_pj", "levels.3.cycles",
+    }  # fmt: skip
     assert wanted <= found.numbers.keys()
     assert {f"front.{i}.objectives.delay" for i in range(len(table["front"]))} <= found.numbers.keys()
     assert found.numbers["energy_pj"][1] == format_energy(table["energy_pj"])

@@ -28,11 +28,9 @@ from sparsemap.writing import write_text
 CLOSE = 1e-9
 SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buffered": False}}}
 CASES = [
-    ("mm12", "mobile", "physical"),
-    ("conv4", "cloud", "physical"),
-    ("mm1", SINGLE, "physical"),
+    ("mm12", "mobile", "physical"), ("conv4", "cloud", "physical"), ("mm1", SINGLE, "physical"),
     ("mm1", "edge", "timeloop"),
-]
+]  # fmt: skip
 
 
 def close(value):
