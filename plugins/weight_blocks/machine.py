@@ -15,7 +15,7 @@ from sparsemap.spec import units
 
 from .layers import BLOCK, Block, round_up
 
-POSITIVE, POSITIVE_OR_0 = attrs.validators.ge(1), attrs.validators.ge(0)
+POSITIVE = attrs.validators.ge(1)
 BUFFERS = ("input", "output", "weight")
 MOST_BYTES = 1 << 32
 """Limit of all memories of a machine together, for a simulation."""
@@ -59,35 +59,25 @@ class Aie2Core(MemoryLevel):
     """Bits of the index of a record per block position: 16 or 1."""
     block: tuple[int, int] = attrs.field(default=BLOCK, validator=attrs.validators.deep_iterable(POSITIVE))
     """Output and input channels of a block of weights."""
-    input_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the two input buffers start; absent: at 0."""
-    output_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the two output buffers start; absent: behind the input buffers."""
-    weight_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Byte where the buffer of weights starts; absent: behind the output buffers."""
 
     def __attrs_post_init__(self) -> None:
-        inputs, outputs, weights = self.layout
-        core, end = math.inf if self.capacity is None else _bytes(self.capacity), 0
-        for name, (start, size) in sorted(zip(BUFFERS, (inputs, outputs, weights), strict=True), key=lambda b: b[1]):
-            if start < end:
-                raise SpecError.at("", f"{name}_address", f"is {start}, where another buffer ends at {end} only")
-            end = start + size
-            if end > core:
-                text = "buffers of inputs and outputs are two each, that of weights one"
-                raise SpecError.at("", f"{name}_buffer", f"ends at byte {end:,} of {core:,}: {text}")
+        core, (*_, (start, size)) = math.inf if self.capacity is None else _bytes(self.capacity), self.layout
+        if start + size > core:
+            text = (
+                f"ends at byte {start + size:,} of {core:,}: buffers of inputs and outputs are two each, of weights one"
+            )
+            raise SpecError.at("", "weight_buffer", text)
 
     @property
     def layout(self) -> tuple[tuple[int, int], ...]:
-        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights."""
+        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights, behind each other."""
         found: list[tuple[int, int]] = []
         for name, count in zip(BUFFERS, (2, 2, 1), strict=True):
             try:
                 size = count * _bytes(getattr(self, f"{name}_buffer"))
             except ValueError as error:
                 raise SpecError.at("", f"{name}_buffer", str(error)) from None
-            given = getattr(self, f"{name}_address")
-            found.append((sum(found[-1]) if found else 0, size) if given is None else (given, size))
+            found.append((sum(found[-1]) if found else 0, size))
         return tuple(found)
 
 
