@@ -13,21 +13,20 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HARDWARE, WORKLOADS, asked, mean, publish, say
+from common import HARDWARE, WORKLOADS, asked, mean, publish
 
 from sparsemap import load_problem, search
-from sparsemap.csv_files import read_csv
 from sparsemap.files import read_json
 from sparsemap.pieces.loading import load
 from sparsemap.searching.folder import search_into
 from sparsemap.writing import write_text
 
-FEW = ("mm1", "mm3", "mm6", "mm7", "mm12", "mm13", "conv4", "conv11")
 BUDGETS = (500, 2000, 20_000)
 LONG = 1000
 """The seed of the long searches."""
@@ -77,30 +76,20 @@ def kept(work: Path | None, row_of: Callable[..., Row], *given: Any) -> Row:
 
 
 def all_rows(options: argparse.Namespace) -> list[Row]:
-    cells = [(w, h) for w in (FEW if options.few else WORKLOADS) for h in HARDWARE]
-    asked_for = [(searched, *cell, 0, options.budget) for cell in cells]
-    asked_for += [(proved, *cell, 0, options.budget, options.within) for cell in cells]
-    asked_for += [(searched, *cell, seed, options.budget) for seed in range(1, options.seeds) for cell in cells]
-    if options.long:
-        asked_for += [(searched, *cell, LONG, options.long) for cell in cells]
-    begin = time.monotonic()
+    cells = list(product(WORKLOADS, HARDWARE))
+    wanted: list[tuple[Any, ...]] = [(searched, *cell, 0, options.budget) for cell in cells]
+    wanted += [(proved, *cell, 0, options.budget, options.within) for cell in cells]
+    wanted += [(searched, *cell, seed, options.budget) for seed in range(1, options.seeds) for cell in cells]
+    wanted += [(searched, *cell, LONG, options.long) for cell in cells if options.long]
     with ProcessPoolExecutor(options.jobs) as pool:
-        jobs = [pool.submit(kept, options.work, *one) for one in asked_for]
-        for job in as_completed(jobs):
-            job.result()
-            if options.minutes and time.monotonic() - begin > 60 * options.minutes:
-                pool.shutdown(cancel_futures=True)
-                break
-    rows = [job.result() for job in jobs if not job.cancelled()]
-    if len(rows) < len(jobs):
-        say(f"stopped after {options.minutes:g} minutes: {len(rows)} of {len(jobs)} searches")
-    return rows
+        jobs = [pool.submit(kept, options.work, *one) for one in wanted]
+        return [job.result() for job in jobs]
 
 
-def best_known(rows: Sequence[Row], earlier: Path | None) -> dict[tuple[str, str], float]:
+def best_known(rows: Sequence[Row]) -> dict[tuple[str, str], float]:
     """EDP by cell."""
     found: dict[tuple[str, str], float] = {}
-    for row in [*rows, *(read_csv(earlier) if earlier and earlier.exists() else ())]:
+    for row in rows:
         cell = row["workload"], row["hardware"]
         values = [float(row[key]) for key in row if key.startswith(("edp", "best")) and row[key] not in (None, "")]
         found[cell] = min([found.get(cell, float("inf")), *values])
@@ -149,15 +138,12 @@ def main() -> None:
     given = asked(
         __doc__.split("\n")[0], jobs=2, seeds=3, budget=BUDGETS[-1], within=1.02,
         long={"type": int, "default": 0, "help": "designs of one long search per cell"},
-        few={"action": "store_true", "help": "24 cells in place of 84"},
-        minutes={"type": float, "default": 0.0, "help": "begin no search after so many"},
-        known={"type": Path, "help": "an earlier table of rows"},
         work={"type": Path, "help": "folder of the rows, which goes on there"},
         out={"type": Path, "help": "where the page and its rows go"},
     )  # fmt: skip
     rows = all_rows(given)
     searches = [row for row in rows if row["kind"] == "search" and row["seed"] != LONG]
-    best = best_known(rows, given.known)
+    best = best_known(rows)
     proofs = sorted((row for row in rows if row["kind"] == "proof"), key=lambda row: over_bound(row, best))
     cells = [["workload", "hardware", "best known EDP", "gap", "classes left", "designs", "check confirms"]]
     cells += [

@@ -3,16 +3,14 @@
     python benchmarks/speed.py [--quick] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
 
 Prints valid designs per second and core, whole searches and rejected random designs per second, cold and warm, at
-several batch sizes; designs on a second chip; time by module; start-up times; peak memory; and speed over the size of a
+several batch sizes; designs on a second chip; start-up times; peak memory; and speed over the size of a
 problem. `--against` prints a single table: this tree and another commit, measured in turns in the same run
 (`pairs.py`). Times are processor time unless marked, for little disturbance by other programs; the calibration kernel
 compares machines."""
 
 from __future__ import annotations
 
-import cProfile
 import platform
-import pstats
 import resource
 import subprocess
 import sys
@@ -215,30 +213,6 @@ def startup() -> list[list[str]]:
     ]
 
 
-def stages(registry: object) -> list[list[str]]:
-    """Share of the evaluation's time by module, over valid designs of mm3 on cloud at batch 4,096."""
-    problem = uncharged("mm3", "cloud", registry)
-    genomes = valid_genomes(problem, 4096)
-    problem.evaluator.evaluate(genomes)
-    profile = cProfile.Profile()
-    profile.enable()
-    for _ in range(10):
-        problem.evaluator.evaluate_designs(problem.space.decode(genomes))
-    profile.disable()
-    stats = pstats.Stats(profile)
-    by_module: dict[str, float] = {}
-    for (file, _, _), (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]
-        places = {(file, own)} if "sparsemap" in file or "plugins" in file else set()
-        if not places:  # NumPy's own functions count for who called them
-            places = {(caller[0], numbers[2]) for caller, numbers in callers.items()}
-        for place, seconds in places:
-            name = Path(place).stem if "plugins" in place or "sparsemap" in place else "other"
-            by_module[name] = by_module.get(name, 0.0) + seconds
-    total = sum(by_module.values())
-    shares = sorted(by_module.items(), key=lambda item: -item[1])
-    return [[name, percent(spent / total)] for name, spent in shares if spent > 0.02 * total]
-
-
 def growth(registry: object, seconds: float) -> list[list[str]]:
     """Evaluations per second of valid designs at batch 4,096, for growing problems."""
 
@@ -299,8 +273,6 @@ def main() -> None:
     seconds = 0.2 if options.quick else 1.5
     batches = [1024, 16384] if options.quick else BATCHES
     registry = load()
-    head = ["2,000 designs", "first chip", "second chip", "second chip, tables empty"]
-    warm = partial(table, "Warm tables across chips: `physical`, processor time", head)
     kernel = calibration(seconds)
     unit = 65536 / kernel
     parts = [
@@ -326,8 +298,8 @@ def main() -> None:
     head = ["designs per second", "timeloop", "physical", "ratio", "search, timeloop", "search, physical", "ratio"]
     title = "With no charge and with all: valid designs, warm, batch 4,096, and whole searches of 10,000, tables empty"
     show(table(title, head, fidelities(registry, seconds)))
-    show(warm(chips(registry)))
-    show(table("Where the time goes, mm3 on cloud, valid designs", ["module", "share"], stages(registry)))
+    head = ["2,000 designs", "first chip", "second chip", "second chip, tables empty"]
+    show(table("Warm tables across chips: `physical`, processor time", head, chips(registry)))
     title = "How speed changes with the problem (the model is of three tensors: two operands, one output)"
     show(table(title, ["valid designs, batch 4,096", "designs/s"], growth(registry, seconds)))
     show(table("Start-up, processor time", ["step", "seconds"], startup()))

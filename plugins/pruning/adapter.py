@@ -65,7 +65,7 @@ class Weights:
         """Dense weights as (S, height, width, C)."""
         return _four(self.trained)
 
-    def mask(self, mask: Masks, pull: float) -> None:
+    def mask(self, mask: Masks) -> None:
         """Masks the weights, or replaces their masks."""
         shape, device = self.trained.shape, self.trained.device
         found = []
@@ -75,7 +75,7 @@ class Weights:
         if self.masked:
             self.module.parametrizations[self.parameter][0].set(*found)
         else:
-            parametrization = _masking()(*found, pull)
+            parametrization = _masking()(*found)
             _torch().nn.utils.parametrize.register_parametrization(self.module, self.parameter, parametrization)
 
     def finish(self) -> None:
@@ -93,7 +93,6 @@ class PrunedModel:
     layers: dict[str, Weights]
     """All layers with weights, in the order of the model."""
     steps: MaskSteps
-    pull: float = 0.0
     positions: dict[str, int] = attrs.field(factory=dict)
     """Uses of the weights of each layer per sample, such as output pixels."""
     history: list[dict[str, Any]] = attrs.field(factory=list)
@@ -111,7 +110,6 @@ class PrunedModel:
         criterion: str | None = None,
         balance: str = "none",
         order: str = "hwc",
-        pull: float = 0.0,
         exclude: Iterable[str] | None = None,
     ) -> PrunedModel:
         """`method`, `criterion` and `balance` are options of the verb `prune`; blocks have 16 x 16 words, or for
@@ -125,7 +123,7 @@ class PrunedModel:
         nm = NmPattern.parse(pattern) if isinstance(pattern, str) else NmPattern(*pattern)
         about: dict[str, Any] = {"balance": balance, "pattern": nm}
         criterion = criterion or ("saliency" if hybrid else "l2")
-        job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, pull=pull, **about)
+        job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, **about)
         every = dict(_layers(model))
         excluded = set(exclude) if exclude is not None else {*list(every)[:1], *list(every)[-1:]}
         for name in excluded - every.keys():
@@ -138,11 +136,11 @@ class PrunedModel:
         steps = MaskSteps.of(job, grids)
         if steps.pruner:
             steps.pruner.check(job.target)
-        return cls(model, job, every, steps, pull)
+        return cls(model, job, every, steps)
 
     @property
     def grids(self) -> Mapping[str, BlockGrid]:
-        """Sparsity of the pruned layers."""
+        """Blocks of the pruned layers."""
         return self.steps.grids
 
     @property
@@ -172,7 +170,7 @@ class PrunedModel:
             evidence = self._evidence(loader, loss, None if job.criterion == "saliency-all" else classes, samples)
         masks = self.steps.step(sparsity, evidence, chance)
         for name, mask in masks.items():
-            self.layers[name].mask(mask, self.pull)
+            self.layers[name].mask(mask)
         return masks
 
     @property
@@ -310,31 +308,26 @@ def _masking() -> Any:
         """Masked weights forward; backward the gradient of all words of kept blocks (straight-through estimator)."""
 
         @staticmethod
-        def forward(context: Any, weight: Any, words: Any, live: Any, pull: float) -> Any:
-            context.save_for_backward(weight, words, live)
-            context.pull = pull
+        def forward(context: Any, weight: Any, words: Any, live: Any) -> Any:
+            context.save_for_backward(live)
             return weight * words
 
         @staticmethod
         def backward(context: Any, gradient: Any) -> Any:
-            weight, words, live = context.saved_tensors
-            found = gradient * live
-            if context.pull:
-                found = found + context.pull * weight * (live & ~words)
-            return found, None, None, None
+            (live,) = context.saved_tensors
+            return gradient * live, None, None
 
     class Masking(torch.nn.Module):
-        def __init__(self, words: Any, live: Any, pull: float) -> None:
+        def __init__(self, words: Any, live: Any) -> None:
             super().__init__()
             self.register_buffer("words", words)
             self.register_buffer("live", live)
-            self.pull = pull
 
         def set(self, words: Any, live: Any) -> None:
             self.words, self.live = words, live
 
         def forward(self, weight: Any) -> Any:
-            return Through.apply(weight, self.words, self.live, self.pull)
+            return Through.apply(weight, self.words, self.live)
 
     return Masking
 

@@ -15,7 +15,7 @@ from sparsemap.spec import units
 
 from .layers import BLOCK, Block, round_up
 
-POSITIVE, POSITIVE_OR_0 = attrs.validators.ge(1), attrs.validators.ge(0)
+POSITIVE = attrs.validators.ge(1)
 BUFFERS = ("input", "output", "weight")
 MOST_BYTES = 1 << 32
 """Limit of all memories of a machine together, for a simulation."""
@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 32
 
 @attrs.frozen(kw_only=True)
 class MemTile(MemoryLevel):
-    """A memory tile at the head of each column of cores, for activations and weights."""
+    """A memory tile at the head of a column of cores; keeps activations and weights. One per column."""
 
     type_name: ClassVar[str] = "memtile"
 
@@ -48,46 +48,36 @@ class Aie2Core(MemoryLevel):
     load_weights: str = "4 GB/s"
     """Weights from a memory tile, broadcast to the cores of a row."""
     write: str = "4 GB/s"
-    """Outputs to the memory tile, all cores of a column together."""
+    """Outputs to the memory tile, of all cores of a column together."""
     input_buffer: str = "8 KiB"
     """Each of two: the mesh fills a buffer while a core reads the other."""
     output_buffer: str = "8 KiB"
-    """Size of each of the two output buffers."""
+    """Each of two."""
     weight_buffer: str = "16 KiB"
-    """Size of the single weight buffer."""
+    """One."""
     index: Literal["u16", "bitmap"] = "u16"
     """Bits of the index of a record per block position: 16 or 1."""
     block: tuple[int, int] = attrs.field(default=BLOCK, validator=attrs.validators.deep_iterable(POSITIVE))
     """Output and input channels of a block of weights."""
-    input_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Start byte of the two input buffers; absent: 0."""
-    output_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Start byte of the two output buffers; absent: behind the input buffers."""
-    weight_address: int | None = attrs.field(default=None, validator=attrs.validators.optional(POSITIVE_OR_0))
-    """Start byte of the weight buffer; absent: behind the output buffers."""
 
     def __attrs_post_init__(self) -> None:
-        inputs, outputs, weights = self.layout
-        core, end = math.inf if self.capacity is None else _bytes(self.capacity), 0
-        for name, (start, size) in sorted(zip(BUFFERS, (inputs, outputs, weights), strict=True), key=lambda b: b[1]):
-            if start < end:
-                raise SpecError.at("", f"{name}_address", f"is {start}, where another buffer ends at {end} only")
-            end = start + size
-            if end > core:
-                text = "buffers of inputs and outputs are two each, that of weights one"
-                raise SpecError.at("", f"{name}_buffer", f"ends at byte {end:,} of {core:,}: {text}")
+        core, (*_, (start, size)) = math.inf if self.capacity is None else _bytes(self.capacity), self.layout
+        if start + size > core:
+            text = (
+                f"ends at byte {start + size:,} of {core:,}: buffers of inputs and outputs are two each, of weights one"
+            )
+            raise SpecError.at("", "weight_buffer", text)
 
     @property
     def layout(self) -> tuple[tuple[int, int], ...]:
-        """First byte and size of the buffers of inputs (both), of outputs (both), and of weights."""
+        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights, behind each other."""
         found: list[tuple[int, int]] = []
         for name, count in zip(BUFFERS, (2, 2, 1), strict=True):
             try:
                 size = count * _bytes(getattr(self, f"{name}_buffer"))
             except ValueError as error:
                 raise SpecError.at("", f"{name}_buffer", str(error)) from None
-            given = getattr(self, f"{name}_address")
-            found.append((sum(found[-1]) if found else 0, size) if given is None else (given, size))
+            found.append((sum(found[-1]) if found else 0, size))
         return tuple(found)
 
 
@@ -101,9 +91,9 @@ class CoreMesh:
     memtile: int
     core: int
     inputs: int
-    """Bytes of each of two input buffers."""
+    """Bytes of one of two buffers."""
     outputs: int
-    """Bytes of each of two output buffers."""
+    """Bytes of one of two buffers."""
     weights: int
     macs: int
     """Multiply-adds of a core per cycle."""
@@ -124,7 +114,7 @@ class CoreMesh:
 
     @property
     def rates(self) -> dict[str, float]:
-        """Bytes (COMP: cycles) per second, by kind of step."""
+        """By kind of step, bytes (of COMP cycles) per second."""
         return {
             "LOAD": self.load, "LOADW": self.load_weights, "LOADFM": self.load_core, "LOADWM": self.load_core_weights,
             "WRITE": self.write, "WRITEFM": self.write_core, "COMP": self.clock_hz,
@@ -151,7 +141,7 @@ class CoreMesh:
         return -(-self.rows // self.columns)
 
     def row_bytes(self, width: int, channels: int) -> int:
-        """Bytes of a row of a tensor in a memory tile."""
+        """Of a row of a tensor in one memory tile."""
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod

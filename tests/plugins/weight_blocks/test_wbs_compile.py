@@ -47,8 +47,6 @@ LAYOUTS = {
     'levels.Core.weight_buffer = "32 KiB"\nlevels.Core.capacity = "128 KiB"',
     "small buffers": 'levels.Core.input_buffer = "2 KiB"\nlevels.Core.output_buffer = "1 KiB"\n'
     'levels.Core.weight_buffer = "3 KiB"',
-    "weights first": "levels.Core.weight_address = 0\nlevels.Core.input_address = 16384\n"
-    "levels.Core.output_address = 32768",
     "a bitmap of small blocks": 'levels.Core.block = [4, 4]\nlevels.Core.index = "bitmap"',
 }
 
@@ -68,8 +66,7 @@ def test_other_blocks_and_buffers_are_bit_equal(layout: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ('levels.Core.input_buffer = "144 KiB"', "input_buffer: ends at byte 294,912 of 65,536"),
-        ("levels.Core.weight_address = 8192", "weight_address: is 8192, where another buffer ends at 16384 only"),
+        ('levels.Core.input_buffer = "144 KiB"', "weight_buffer: ends at byte 327,680 of 65,536"),
         ("levels.Core.block = [0, 8]", "is 0, expected at least 1"),
         ('levels.Core.weight_buffer = "64 B"', "layer a: no sub-volume fits in the buffers of a core"),
     ],
