@@ -22,7 +22,6 @@ def register_exporters():
         "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "exports:OrdersText",
-        "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }
 
@@ -30,4 +29,6 @@ def register_exporters():
 @hookimpl
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
     """The figure of a front."""
-    return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()
+    from .front import write_front
+
+    return write_front(result, problem, folder) if result.front else ()
