@@ -1,5 +1,5 @@
-"""Reports of a design: loop nest as in the paper's Fig. 13, energies, cycles and files for other programs; and the
-verbs to explain, compare and draw designs."""
+"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs; and
+the verbs that explain, compare and draw designs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ def register_exporters():
         "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "exports:OrdersText",
-        "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }
 
 
 @hookimpl
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
-    """Write the figure of a front."""
-    return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()
+    """The figure of a front."""
+    from .front import write_front
+
+    return write_front(result, problem, folder) if result.front else ()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import attrs
 import numpy as np
 
 from sparsemap import Problem, Result
-from sparsemap.errors import SearchError
 from sparsemap.extras import need
-from sparsemap.pieces.contracts import Array, Exporter, Objective, Scores, Values
+from sparsemap.pieces.contracts import Array, Objective, Scores, Values
 from sparsemap.plots import COLOURS, Figure, save, subplots, tipped
 from sparsemap.searching.front import non_dominated, scaled
 
@@ -24,33 +22,23 @@ THOUSANDS = ("", "thousand", "million", "billion", "trillion")
 ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
 
 
-@attrs.frozen(kw_only=True)
-class ParetoPlot(Exporter):
-    """Draws the front of a search with several objectives; needs matplotlib."""
+WIDTH, DPI = 5.4, 200
+"""Inches and resolution of the files beside a result."""
 
-    type_name: ClassVar[str] = "pareto-plot"
 
-    width: float = attrs.field(default=5.4, validator=attrs.validators.gt(0))
-    """Width in inches; height is three quarters of the width."""
-    dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
-    """Resolution of the PNG."""
+def write_front(result: Result, problem: Problem, folder: Path) -> list[Path]:
+    """Draws the front of a search with several objectives as `front.png` and `front.svg`; needs matplotlib."""
+    need("matplotlib", "the plot of a front", "plots")
+    values, scores = [best.values for best in result.front], [best.score for best in result.front]
+    chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
+    count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
 
-    def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
-        if not result.front:
-            takes = "it takes a search with several objectives, such as pareto:energy,delay"
-            raise SearchError(f"{result.workload} on {result.hardware}: there is no front to draw; {takes}")
-        need("matplotlib", "the plot of a front", "plots")
-        values, scores = [best.values for best in result.front], [best.score for best in result.front]
-        chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
-        count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
-        about = f"{result.workload} on {result.hardware}: {count}, {result.searcher}"
+    def draw() -> Figure:
+        figure = chart.draw(WIDTH)
+        figure.suptitle(f"{result.workload} on {result.hardware}: {count}, {result.searcher}", fontsize="medium")
+        return figure
 
-        def draw() -> Figure:
-            figure = chart.draw(self.width)
-            figure.suptitle(about, fontsize="medium")
-            return figure
-
-        yield from save(draw, Path(path), "front", self.dpi)
+    return save(draw, folder, "front", DPI)
 
 
 ObjectiveAxis = tuple[str, Array]

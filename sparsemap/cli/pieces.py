@@ -27,6 +27,7 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
     KIND is a kind such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: prints the
     fields with units and meanings, and the origin; for a network the layers."""
     from . import output as cli_output
+    from .hints import kind_of
     from .keys import first_sentence
     from .stdout import answer
 
@@ -40,6 +41,8 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
         answer(kinds, table)
         return
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
+    if kind not in registry.kinds() and (found := kind_of(registry, kind)):
+        raise click.UsageError(f"{kind} is a {found}: sparsemap list {found} {kind}")
     # mm2 before mm10
     names = sorted(registry.names(kind), key=lambda x: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", x)])
     rows = [[name, _one_line_about(registry, kind, name)] for name in names]

@@ -647,6 +647,7 @@ def test_check_finds_names_of_tensors_that_no_workload_beside_the_chip_has(key, 
         ("run mm3 --hardware cloud", "sparsemap search mm3 cloud"),
         ("run mm3", "sparsemap search mm3 HARDWARE"),
         ("run vgg16 mobile", "sparsemap run vgg16 --hardware mobile"),
+        ("list mm3", "sparsemap list workload mm3"),
     ],
 )
 def test_a_verb_for_another_kind_of_piece_names_the_right_command(words, right):

@@ -5,15 +5,15 @@ import sys
 
 import numpy as np
 import pytest
-from sparsemap_plugins.reports.front import knee
-from trade_offs import problem, registry
+from sparsemap_plugins.reports.front import knee, write_front
+from trade_offs import problem
 
 from sparsemap import SearchError, search
 from sparsemap.extras import install
 
 
 def draw(result, folder):
-    return list(registry().get("exporter", "pareto-plot").write(result, result.best.problem, folder))
+    return write_front(result, result.best.problem, folder)
 
 
 @pytest.mark.parametrize("objective", ["pareto:energy,delay", "pareto:energy,delay,edp * 1e12"])
@@ -58,9 +58,7 @@ def test_numbers_get_a_unit_that_keeps_them_short():
         assert shown[0] == pytest.approx(first)
 
 
-def test_without_a_front_or_matplotlib_the_way_out_is_told(tmp_path, monkeypatch):
-    with pytest.raises(SearchError, match="there is no front to draw; it takes a search with several objectives"):
-        draw(search(problem("energy"), 50, searcher="nsga2"), tmp_path)
+def test_without_matplotlib_the_way_out_is_told(tmp_path, monkeypatch):
     result = search(problem(), 300)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SearchError, match=re.escape(install("plots"))):

@@ -52,8 +52,7 @@ class TradeOff(CostModel):
 def registry() -> Registry:
     found = Registry()
     expressions = [cls for cls in classes("declarative") if cls.kind == "objective"]
-    plots = [cls for cls in classes("reports") if cls.type_name == "pareto-plot"]
-    for cls in (*expressions, *plots, *classes("searchers"), Knobs, TradeOff, ToyWorkload, ToyMemory, ToyTechnology):
+    for cls in (*expressions, *classes("searchers"), Knobs, TradeOff, ToyWorkload, ToyMemory, ToyTechnology):
         found.add_type(cls, Origin("test"))
     for name, score, text in (("energy", "energy_pj", "energy, pJ"), ("delay", "cycles", "execution time, cycles")):
         table = {"kind": "objective", "name": name, "score": score, "description": text}
