@@ -34,7 +34,6 @@ from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.timeloop.project import import_project
 from sparsemap_plugins.weight_blocks.machine import CoreMesh
 from sparsemap_plugins.weight_blocks.networks import layers_of, read_masks
-from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.schedule_file import SCHEDULE, read_schedule
 from sparsemap_plugins.weight_blocks.simulate import NetworkData, given_weights, simulate
@@ -159,7 +158,7 @@ class Attempts:
     def chip(self, rng: random.Random) -> None:
         """A mesh of cores, with a layer compiled for it."""
         hardware = self.registry.build("hardware", self.inputs.chip(rng), "hardware.toml", "")
-        machine = CoreMesh.of(hardware, self.registry, quirks_of(rng.choice(("none", "paper"))), "hardware.toml")
+        machine = CoreMesh.of(hardware, self.registry, "hardware.toml", listed=rng.random() < 0.5)
         compile_layers(self.inputs.layers[:1], machine)
 
     def masks(self, rng: random.Random) -> None:
@@ -169,11 +168,11 @@ class Attempts:
         layers_of(self.inputs.nodes, 0.0, masks)
 
     def schedule(self, rng: random.Random) -> None:
-        """Up to its instructions as events, some of them executed."""
+        """Up to its execution."""
         for name, text in self.inputs.schedule(rng).items():
             Path(name).write_bytes(text)
         compiled = read_schedule(Path(SCHEDULE))
-        simulate(compiled, NetworkData.of(compiled) if rng.random() < 0.3 else None)
+        simulate(compiled, NetworkData.of(compiled))
 
     def weights(self, rng: random.Random) -> None:
         """Of a network: their densities, what is pruned, and what a schedule executes."""
