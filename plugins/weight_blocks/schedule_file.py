@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 from sparsemap.csv_files import csv_text
 from sparsemap.errors import SpecError, placed
@@ -138,8 +139,7 @@ def read_schedule(folder: Path) -> Compiled:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap extra compile` wrote")
     with placed("", shown(path)):
         name, hardware = (_read(table, key, str) for key in ("network", "hardware"))
-        schedule = _compiled_again(table, read_masks(path.parent / MASKS))
-        instructions = instructions_of(schedule)
+        schedule, instructions = _compiled_again(table, read_masks(path.parent / MASKS))
         expected = json.loads(json.dumps(schedule_table(name, hardware, schedule, instructions)))
         for place, text in differences(table, expected):
             raise SpecError.at("", place, text)
@@ -151,8 +151,8 @@ def _read(table: Mapping[str, Any], key: str, cls: Any) -> Any:
         return Reader().read(cls, table.get(key))
 
 
-def _compiled_again(table: Mapping[str, Any], masks: Mapping[str, Array]) -> Schedule:
-    """The schedule of the layers, sub-volumes, slices and machine in a file."""
+def _compiled_again(table: Mapping[str, Any], masks: Mapping[str, Array]) -> tuple[Schedule, list[Instruction]]:
+    """The schedule of the layers, sub-volumes, slices and machine in a file, with its instructions."""
     machine, slices = _read(table, "machine", CoreMesh), _read(table, "slices", dict[str, TensorSlice])
     layers: list[MeshLayer] = []
     splits: dict[str, Splits] = {}
@@ -161,11 +161,13 @@ def _compiled_again(table: Mapping[str, Any], masks: Mapping[str, Array]) -> Sch
             layer = Reader().read(MeshLayer, {key: value for key, value in entry.items() if key in OF_LAYER})
             layers.append(attrs.evolve(layer, mask=masks.get(layer.name), block=machine.block))
             if layer.op != "concat":
-                given = {key: value for key, value in entry.items() if key in SPLIT}
-                splits[layer.name] = Splits(**Reader().read(dict[str, int], given))
+                splits[layer.name] = Splits(*(_read(entry, key, int) for key in SPLIT))
             _check_sizes(layer, attrs.astuple(splits.get(layer.name, Splits(1, 1, 1))))
     try:
-        return compile_layers(layers, machine, lambda cut, _: splits[cut.layer.name], slices=slices)
+        with np.errstate(all="ignore"):
+            schedule = compile_layers(layers, machine, lambda cut, _: splits[cut.layer.name], slices=slices)
+            _check_inputs(schedule)
+            return schedule, instructions_of(schedule)
     except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, MemoryError) as error:
         raise SpecError.at("", "layers", f"cannot be compiled: {error!r}") from error
 
@@ -183,6 +185,19 @@ def _check_sizes(layer: MeshLayer, splits: Sequence[int]) -> None:
             )
     if not 0 <= layer.density <= 1:
         raise SpecError.at("", "density", f"is {layer.density}, expected 0 to 1")
+
+
+def _check_inputs(schedule: Schedule) -> None:
+    """Layers have the sizes of their input tensors."""
+    for one in schedule.layers:
+        layer, given = one.cut.layer, [schedule.shapes[place.tensor] for place in one.placement.inputs]
+        channels = sum(shape[2] for shape in given) // (one.cut.operands if len(given) > 1 else 1)
+        if {shape[:2] for shape in given} != {(layer.height, layer.width)} or channels != layer.channels:
+            raise SpecError.at("", f"layer {layer.name}", "does not have the rows, columns and channels of its inputs")
+        if not one.cut.convolves and layer.channels != layer.out_channels:
+            raise SpecError.at(
+                "", f"layer {layer.name}", f"does not make {layer.out_channels} of {layer.channels} channels"
+            )
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[tuple[str, str]]:

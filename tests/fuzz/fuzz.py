@@ -168,11 +168,11 @@ class Attempts:
         layers_of(self.inputs.nodes, 0.0, masks)
 
     def schedule(self, rng: random.Random) -> None:
-        """Up to its instructions as events, some of them executed."""
+        """Up to its execution."""
         for name, text in self.inputs.schedule(rng).items():
             Path(name).write_bytes(text)
         compiled = read_schedule(Path(SCHEDULE))
-        simulate(compiled, NetworkData.of(compiled) if rng.random() < 0.3 else None)
+        simulate(compiled, NetworkData.of(compiled))
 
     def weights(self, rng: random.Random) -> None:
         """Of a network: their densities, what is pruned, and what a schedule executes."""
