@@ -67,7 +67,7 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
     report in its folder `runs`.
 
     \b
-    crisp       N:M inside blocks, equally many blocks in every row, over all layers
+    crisp       N:M inside blocks, equally many blocks per row, over all layers
     block-only  the blocks alone
     nm-only     N:M alone
     one-shot    an equal share of blocks in every layer, at once

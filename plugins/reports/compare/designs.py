@@ -181,8 +181,8 @@ def compare_designs(names: tuple[str, str], first: Base, second: Base) -> tuple[
     if all(outcome.valid for outcome in outcomes):
         sides = in_order([side_of(name, outcome) for name, outcome in zip(names, outcomes, strict=True)], "edp_js")
         levels = shares_of(sides, of=levels_of)
-        title = styled(f"levels; {shares_text(sides, 'edp_js')}", "strong")
-        lines += ["", title, *level_table(sides, "edp_js").lines(margin=2)] if levels else []
+        title = styled(output.wrapped(f"levels; {shares_text(sides, 'edp_js')}"), "strong")
+        lines += ["", title, *level_table(sides, "edp_js").lines(margin=2, less=(5, 4))] if levels else []
     a, b = (outcome.to_dict() for outcome in outcomes)
     shares = [{"level": name, "share": share} for name, share in levels.items()]
     return lines, {"a": a, "b": b, "changes": [step.to_dict() for step in found], "levels": shares}
