@@ -100,7 +100,7 @@ def costs_of(known: ModelTables, x: Copies, c: Copies, chip: Chip) -> tuple[Arra
         spent["leakage"] = x.leakage_pj_per_cycle * cycles
         idle = chip.instances[0] * chip.leakage_mw[0] * NS / chip.clock_hz * cycles
         if np.any(idle > 0.0):
-            spent |= {"leakage": spent["leakage"] - idle, f"{chip.names[0]} idle": idle}
+            spent |= {"leakage": spent["leakage"] - idle, "idle": idle}
     energy = x.energy_pj + x.leakage_pj_per_cycle * (cycles - x.cycles)
     for charge in known.strangers:
         spent[charge.type_name] = charged(charge, "pj", chip_counts(x, c, cycles), chip)

@@ -33,6 +33,8 @@ def kind_of(registry: Registry, name: str) -> str:
 
 def check_kind(registry: Registry, name: str, *kinds: str, hardware: str = "HARDWARE") -> None:
     """A usage error with the right command unless a name is of one of the kinds, or of none."""
+    if not is_path(name) and any(kind in registry.kinds() and registry.has(kind, name) for kind in kinds):
+        return
     kind = kind_of(registry, name)
     if kind in COMMANDS and kind not in kinds:
         raise click.UsageError(f"{name} is a {kind}: {COMMANDS[kind].format(name, hardware)}")

@@ -29,7 +29,7 @@ SHAPES = {"stem": (32, 3, 3, 3), "deep": (32, 1, 3, 3), "conv": (64, 32, 3, 3), 
 def run(*args, code=0):
     done = CliRunner().invoke(cli, [str(word) for word in args])
     assert done.exit_code == code, (done.exit_code, done.output, done.exception)
-    return done.output
+    return done.stdout if "--json" in args else done.output
 
 
 @pytest.fixture

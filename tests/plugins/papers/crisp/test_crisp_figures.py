@@ -150,7 +150,7 @@ def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
     monkeypatch.setattr(fig_8, "SHOWN", ("CRISP 1:4 B64", DSTC.name))
     report = fig_8.report(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
     assert len(report.rows) == 2 * (4 + 2 + 2 * 4) + 5 * 3 and "## With all charges" in report.text
-    assert "## What is reproduced, and what is not" in report.text and "| 512 x 2048 x 49 |" in report.text
+    assert "## Reproduced or not" in report.text and "| 512 x 2048 x 49 |" in report.text
     assert all(math.isfinite(row["speed"]) for row in report.rows)
 
 
