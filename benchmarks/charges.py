@@ -54,11 +54,12 @@ def cell(workload: str, hardware: str, budget: int, registry: Any) -> ChargedCel
     if best is None or again is None:
         raise SystemExit(f"no valid design of {workload}/{hardware} among {budget}: give a larger --budget")
 
+    every = physical.cost_model.charges
+
     def edp(charges: Any, design: Design) -> float:
-        model = attrs.evolve(physical.cost_model, charges=tuple(charges))
+        model = physical.cost_model if charges == every else attrs.evolve(plain.cost_model, charges=tuple(charges))
         return float(plain.variant(cost_model=model).evaluator.evaluate_designs(design.batch).edp[0])
 
-    every = physical.cost_model.charges
     charged = {charge.type_name: edp([charge], best.design) for charge in every} | {"all": edp(every, best.design)}
     formats = {
         name: {t.name: _formats(one.design, i) for i, t in enumerate(plain.tensors)}

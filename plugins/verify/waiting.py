@@ -136,12 +136,12 @@ class LaneTiles:
                 if busy[i]:
                     done[i] = end.ports[end.at[i]].serve(float(ready[i]), float(busy[i]))
             return done
-        for number in np.unique(end.at):
-            mine = end.at == number
-            if busy[mine].any():
-                last = end.ports[number].serve(float(ready[mine].min()), float(busy[mine].sum()))
-                done[mine] = np.maximum(ready[mine] + busy[mine], last)
-        return done
+        numbers, of = np.unique(end.at, return_inverse=True)
+        cycles, first = np.bincount(of, busy), np.full(len(numbers), np.inf)
+        np.minimum.at(first, of, ready)
+        asked = zip(numbers.tolist(), first.tolist(), cycles.tolist(), strict=True)
+        last = np.array([end.ports[number].serve(begin, each) if each else 0.0 for number, begin, each in asked])
+        return np.where(cycles[of] > 0.0, np.maximum(ready + busy, last[of]), ready)
 
     def finish(self, time: Array) -> None:
         """Record a tile as finished by all lanes at `time`."""
