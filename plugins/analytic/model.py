@@ -81,7 +81,7 @@ class AnalyticModel(CostModel):
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs of energy and cycles: every design of the problem is at or above at least one pair in both (see
-        `bound`). None with quirks (no bound covers the defects), with dealt lanes (7.4), with link transfers (4.6), or
+        `bound`). None with quirks that lower costs, with dealt lanes (7.4), with link transfers (4.6), or
         with several tensors of actual data (7.5)."""
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)

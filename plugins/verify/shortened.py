@@ -55,15 +55,20 @@ def execution(best: Best, seed: int) -> Execution | str:
 
 def of_a_minute(problem: Problem, designs: Designs, trials: int) -> tuple[Problem, Designs, str]:
     """The problem and the first of `designs`, with shorter loops if the trials would take more than about a minute, and a
-    note on these loops; "" for a whole design."""
+    note on these loops; "" for a whole design, also where shorter loops fit neither the densities nor the hardware."""
     from .run import TooLarge, computes_within, refuse_large
 
     try:
         refuse_large(math.prod(int(size) for size in problem.sizes.values()), trials, force=False)
         return problem, designs, ""
     except TooLarge:
+        pass
+    try:
         small, one = shortened(problem, designs, computes_within(trials))
-    if small is problem:
+        fits = small is not problem and bool(small.evaluator.evaluate_designs(one).valid[0])
+    except SparseMapError:  # such as data of the whole tensor
+        fits = False
+    if not fits:
         return problem, designs, ""
     sizes = ", ".join(f"{dim} {int(size):,} of {int(problem.sizes[dim]):,}" for dim, size in small.sizes.items())
     return small, one, f"shorter loops, of about a minute: {sizes}; --force executes the whole design"

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.verify import TooLarge, run, verify
@@ -92,6 +93,19 @@ def test_loops_of_a_large_design_are_shortened(file, monkeypatch):
     assert re.search(r"shorter loops, of about a minute: m [\d,]+ of 4,096, k [\d,]+ of 4,096", done.output)
     with pytest.raises(TooLarge, match="more than verify does without --force"):
         verify(*build(table), trials=2)
+
+
+def test_a_large_design_that_cannot_be_shortened_is_refused(file, monkeypatch, tmp_path):
+    """Actual data are of the whole tensor."""
+    monkeypatch.setattr(run, "LIMIT_SECONDS", 0.2)
+    table = example()
+    table["workload"]["dims"] = {"m": 64, "k": 64, "n": 512}
+    table["mapping"]["L1_T"] = ["m=32", "k=8", "n=64"]
+    np.save(tmp_path / "p.npy", np.eye(64))
+    table["workload"]["density"] = {"P": {"type": "data", "file": str(tmp_path / "p.npy")}, "Q": 0.5}
+    done = cli(file(table), "--trials", 2)
+    assert "Traceback" not in done.output and done.exit_code == 2
+    assert "more than verify does without --force" in done.output
 
 
 def test_metadata_of_windows_is_said_to_be_read_in_proportion_to_words():
