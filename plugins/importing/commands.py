@@ -71,6 +71,8 @@ def import_model(
         out or Path(f"{model.stem}.toml"),
         save_weights or bool(hardware and not prune),
     )
+    if out.suffix != ".toml":
+        raise click.UsageError(f"--out is {str(out)!r}, expected a TOML file, such as {out.name + '.toml'!r}")
     if out.exists() and not overwrite:
         going = ", with which --run goes on where it stopped" if hardware else ""
         raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite{going})")

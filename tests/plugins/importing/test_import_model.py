@@ -550,3 +550,11 @@ def test_a_file_is_replaced_only_where_that_is_asked_for(tmp_path: Path):
     assert out.read_text() == edited
     run(file, "-o", out, "--overwrite")
     assert out.read_text() + "# mine\n" == edited
+
+
+def test_a_network_file_without_the_ending_of_toml_is_refused_before_it_is_written(tmp_path: Path):
+    weights = {"w": np.ones((4, 3, 3, 3), np.float32)}
+    file = saved(tmp_path / "m.onnx", [("Conv", ["x", "w"], "y", {})], weights, {"x": [1, 3, 8, 8]}, "y")
+    told = " ".join(run(file, "-o", out := tmp_path / "net", "--prune", "2:4", code=2).split())
+    assert "expected a TOML file, such as 'net.toml'" in told
+    assert not out.exists()
