@@ -17,7 +17,6 @@ def _begin(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
         from .stdout import Answers
 
         ctx.meta[ANSWERS] = Answers()
-        ctx.call_on_close(ctx.meta[ANSWERS].finish)
 
 
 def with_json(verb: click.Command) -> None:
