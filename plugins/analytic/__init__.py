@@ -22,6 +22,7 @@ def register_charges():
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",
         "imbalance": "charges:Imbalance",
+        "shared-words": "charges:SharedWords",
         "vectors": "charges:Vectors",
         "intersection": "charges:Intersection",
         "overlap": "charges:Overlap",

@@ -22,7 +22,7 @@ from .prices import NS
 if TYPE_CHECKING:
     from .evaluation import Chain
 
-CHARGES = ("intersection", "leakage", "gated", "network")
+CHARGES = ("intersection", "leakage", "gated", "network", "shared_words")
 """Built-in charges of energy."""
 KINDS = {"gated": GATE, "skipped": SKIP}
 
@@ -44,8 +44,8 @@ class Copies:
 
 DESIGN = (
     "energy_pj", "cycles", "compute_pj", "compute_cycles", "leakage_pj_per_cycle", "intersection_pj", "leakage_pj", "gated_pj",
-    "network_pj", "tile_pj", "level_cycles", "slowdown", "words", "most", "largest_bits", "used", "active", "reads",
-    "fills", "updates", "needed", "reasons",
+    "network_pj", "shared_words_pj", "tile_pj", "level_cycles", "slowdown", "words", "most", "largest_bits", "used", "active",
+    "reads", "fills", "updates", "needed", "reasons",
 )  # fmt: skip
 COUNTS = (
     "read", "fill", "update", "gone_read", "gone_update", "kind", "read_bits", "fill_bits", "update_bits",
@@ -95,7 +95,7 @@ def costs_of(known: ModelTables, x: Copies, c: Copies, chip: Chip) -> tuple[Arra
     cycles = x.cycles
     for charge in known.strangers:
         cycles = np.maximum(cycles, charged(charge, "cycles", chip_counts(x, c, x.cycles), chip))
-    spent = {name: getattr(x, f"{name}_pj") for name in CHARGES if getattr(known.options, name)}
+    spent = {name.replace("_", "-"): getattr(x, f"{name}_pj") for name in CHARGES if getattr(known.options, name)}
     if known.options.leakage:
         spent["leakage"] = x.leakage_pj_per_cycle * cycles
         idle = chip.instances[0] * chip.leakage_mw[0] * NS / chip.clock_hz * cycles

@@ -102,7 +102,7 @@ def _problem(known: ModelTables, chip: Chip) -> dict[str, Any]:
 def _options(known: ModelTables, chip: Chip) -> dict[str, Any]:
     options, quirks = known.options, known.quirks
     named = ("gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "stay", "pointers",
-             "imbalance", "vectors", "intersection", "overlap", "leakage", "gated", "network")  # fmt: skip
+             "imbalance", "shared_words", "vectors", "intersection", "overlap", "leakage", "gated", "network")  # fmt: skip
     found = {name: int(getattr(options, name)) for name in named}
     found["vectors"] = int(options.vectors and known.layout.problem.levels[-1].memory.vectors)
     numbered = {name.lower(): int(name in quirks) for name in ("Q7", "Q8", "Q11", "Q16", "Q17", "Q18")}
@@ -201,9 +201,14 @@ def _chip(known: ModelTables, chip: Chip) -> dict[str, Any]:
     extra = [gated_extra(chip, action) for action in ("read", "update", "metadata_read", "metadata_update")]
     reals = {name: np.asarray(getattr(chip, name), dtype=np.float64) for name in (
         "fanout", "capacity_bits", "metadata_capacity_bits", "word_bits", "access_words", "metadata_width",
-        "read_bandwidth", "write_bandwidth", "bandwidth", "leakage_mw", "asleep",
+        "read_bandwidth", "write_bandwidth", "bandwidth", "queue_pj", "leakage_mw", "asleep",
     )}  # fmt: skip
+    memories = [level.memory for level in levels] if known.options.shared_words else []
+    alone = [memory.shared_words == "separate" for memory in memories] or [False] * len(levels)
+    waits = [not (own or memory.shares_work) for own, memory in zip(alone, memories, strict=False)]
+    queues = [memory.queue_words if wait else np.inf for wait, memory in zip(waits, memories, strict=True)]
     return reals | {
+        "queue": queues or [np.inf] * len(levels), "separate": alone,
         "data_words": [float(data_words(chip, s)) for s in range(len(chip))], "shared": chip.shared_capacity,
         "cluster": [float(level.memory.cluster) for level in levels], "sight": chip.lookahead,
         "instances": chip.instances[:-1].astype(np.float64),
@@ -252,8 +257,8 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
         "rank_length": (P + 1,), "rank_longest": (P + 1,), "rank_positions": (P + 1,), "tile": (R,), "needed_share": (S, T),
         "led_share": (S, T), "state": (3, O), "level_cycles": (S,), "slowdown": (S,), "waits": (A,), "compared": (A,),
         "entry_chance": (A, T), "comparator": (A,), "list_step": (T,), "none_here": (T,), "looks": (O,), "held": (S, T, D),
-        "inside": (S, D), "along_stride": (P,), "along_bound": (P,), "along_every": (P,), "point_ratio": (T * S + 1,),
-        "point_turns": (T * S + 1,), "point_units": (T * S + 1,), "point_loop": (T * S + 1, P), "box": (O, R),
+        "inside": (S, D), "along_stride": (P,), "along_bound": (P,), "along_every": (P,), "point_ratio": (T * S + 2,),
+        "point_turns": (T * S + 2,), "point_units": (T * S + 2,), "point_loop": (T * S + 2, P), "box": (O, R),
         "wide": (O, D), "least": (O,), "lanes": (O,), "pairs": (O, O), "apart": (3, D),
         "threshold": (2, 2 * functions.TAILS * (20 * O + functions.TAILS)), "chance": (functions.TAILS,), "growth": (4, 4),
         "met": (functions.MOST_MET + 1,), "met_share": (functions.MOST_MET + 1,), "merged": (3, functions.MERGED),

@@ -57,7 +57,7 @@ class Silicon(NamedTuple):
         units_mm2 = float(problem.chip.units_area_mm2)
         return cls(
             str(problem.hardware.name), str(technology.name),
-            area + units_mm2 + sum(level.instances * technology.area_mm2(level) for _, level in limited),
+            area + units_mm2 + sum(level.instances * float(problem.chip.area_mm2[s]) for s, level in limited),
             sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
             on_chip, problem.mac_pj("compute") * each_second,
             (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,

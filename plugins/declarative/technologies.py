@@ -255,6 +255,8 @@ class TableTechnology(Technology):
     """Energy of a skipped access or MAC, as a share of a full access or MAC."""
     gated_residual: float = attrs.field(default=0.0, validator=share)  # type: ignore[misc]
     """Minimum energy of a gated access or MAC under the charge `gated`, as a share of a full access or MAC."""
+    queues: str = ""
+    """Memory class of the queues of compute units (`shared_words`), sized by their words; absent: queues are free."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
     cell_um2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
@@ -300,6 +302,19 @@ class TableTechnology(Technology):
 
     def add_pj(self, bits: int) -> float:
         return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)
+
+    def queue_pj(self, words: int, bits: int) -> float:
+        if not (self.queues and words):
+            return 0.0
+        table = self._known("memories", self.queues, "named by 'queues'")
+        factor = _or(table.energy_factor, self.scale(table.node_nm, table.voltage))
+        return bits * sum(table.pj_per_bit(words * bits, write, factor) for write in (False, True))
+
+    def queue_mm2(self, words: int, bits: int) -> float:
+        if not (self.queues and words):
+            return 0.0
+        table = self._known("memories", self.queues, "named by 'queues'")
+        return table.by_capacity(table.area_mm2, words * bits) * self._area_factor(table) if table.area_mm2 else 0.0
 
     def leakage_mw(self, level: Level) -> float:
         """Static power of a level in mW. A table without a `leakage_factor` scales with the device width, so with the
@@ -384,9 +399,11 @@ class TableTechnology(Technology):
         return self._given("memories", "class and cells" if cells else "class", name, level)
 
     def _given(self, field: str, what: str, name: str, level: Level) -> Any:
+        return self._known(field, name, f"but level '{level.name}' is of this {what}")
+
+    def _known(self, field: str, name: str, why: str) -> Any:
         known = getattr(self, field)
         if name not in known:
-            there = f"there is {', '.join(known) or 'none'}"
-            text = f"not given, but level '{level.name}' is of this {what}; {there}"
+            text = f"not given, {why}; there is {', '.join(known) or 'none'}"
             raise SpecError.at(f"technology '{self.name}'", f"{field}.{name}", text)
         return known[name]

@@ -23,6 +23,7 @@ from .tally import ACTIONS, Tally, energy_action, metadata_of
 EXECUTED = frozenset({
     "gate-time", "positions", "drains", "sums", "holes", "remainders", "filter-metadata", "stay", "run-lengths", "pointers",
     "overlap", "imbalance", "vectors", "leakage", "gated", "network", "intersection",
+    "shared-words",
 })  # fmt: skip
 """Charges with an execution of their own; all others are functions of the executed counts."""
 
@@ -60,10 +61,12 @@ class ChargedTrial:
             tally.add("energy_pj", None, None, network_pj(sim, crossing))
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
         done = walks[1].done
-        work = charges & {"positions", "vectors", "intersection"}
+        work = charges & {"positions", "vectors", "intersection", "shared-words"}
         waits = self._waits(walks[1], work, timed, False, True) if imbalance else None
         if "intersection" in charges:
             tally.add("energy_pj", None, None, compared_pj(sim, tally))
+        if "shared-words" in charges:
+            tally.add("energy_pj", None, None, queued_pj(sim, tally))
         if {"gated", "positions"} <= charges:
             clocked = sim.problem.technology.gated_residual * sim.problem.mac_pj("compute")
             tally.add("energy_pj", None, None, float(walks[0].done.passed.sum()) * clocked)
@@ -174,7 +177,9 @@ def network_pj(sim: Simulation, tally: Tally) -> float:
 
 def _copies(sim: Simulation, t: int, block: int) -> float:
     """Children of a block that share a word."""
-    nest = sim.nest
+    nest, link = sim.nest, sim.products.links[t]
+    if block >= link.parent and nest.separate(t, nest.levels):
+        return 1.0
     places = nest.origins(loop for loop in nest.block(block, block + 1) if loop.spatial)
     return len(places) / len(np.unique(places @ nest.access[t].T, axis=0))
 
@@ -184,7 +189,9 @@ def _side_mm(sim: Simulation, level: int) -> float:
     problem = sim.problem
     area = problem.technology.mac_area_mm2(problem.hardware.word_bits)
     for inner in reversed(problem.levels[level + 1 :]):
+        queues = 3 * problem.technology.queue_mm2(inner.memory.queue_words, inner.word_bits)
         area = problem.technology.area_mm2(inner) + inner.fanout * area
+        area += queues * sim.problem.compute_instances / inner.instances
     return math.sqrt(problem.levels[level].fanout * area)
 
 
@@ -206,6 +213,18 @@ def compared_pj(sim: Simulation, tally: Tally) -> float:
     if sim.products.skips:
         seen = values["compute", None, None] + values["skipped_compute", None, None]
         energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
+    return energy
+
+
+def queued_pj(sim: Simulation, tally: Tally) -> float:
+    """Energy of the queues of lanes: a write and a read of each shared word, where lanes skip on their own."""
+    if not (sim.skipped_by or sim.products.skips):
+        return 0.0
+    computes, energy = sum(tally.values.get((name, None, None), 0.0) for name in ("compute", "gated_compute")), 0.0
+    for link in sim.products.links:
+        level = sim.problem.levels[link.parent]
+        if (link.members > 1).any():
+            energy += computes * sim.problem.technology.queue_pj(level.memory.queue_words, level.word_bits)
     return energy
 
 

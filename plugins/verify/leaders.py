@@ -261,7 +261,7 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
         if relevant and loop.bound > 1 and more > 1:
             region[loop], more = min(more, loop.bound), 1
         if loop.spatial:
-            if not relevant:
+            if not (relevant or nest.separate(target, child)):
                 region[loop] = loop.bound
         elif child < nest.levels:
             moved |= relevant
@@ -275,6 +275,8 @@ def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int
 
     A leader has none, also in the model, if a spatial loop moves target and leader, and another loop of the region
     moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units."""
+    if nest.separate(target, child):
+        return True
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
     searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]
     first = next((i for i, loop in enumerate(searched) if nest.relevant(target, loop.axis)), None)

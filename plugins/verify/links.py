@@ -32,6 +32,8 @@ class Link:
         self.parents = nest.instances(parent)
         self.fan = len(self.places) // self.parents
         distinct, groups = np.unique(self.places[: self.fan], axis=0, return_inverse=True)
+        if nest.separate(tensor, child):
+            distinct, groups = self.places[: self.fan], np.arange(self.fan)
         self.groups = len(distinct)
         self.order = np.argsort(groups.reshape(-1), kind="stable")
         self.members = np.bincount(groups.reshape(-1), minlength=self.groups)

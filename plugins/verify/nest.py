@@ -172,6 +172,12 @@ class ExecutedNest(Design):
         chain = self.chains[tensor]
         return chain[chain.index(level) + 1]
 
+    def separate(self, tensor: int, child: int) -> bool:
+        """Whether each child reads or updates words of its own, also where children have tiles at the same place."""
+        charges = {charge.type_name for charge in getattr(self.problem.cost_model, "charges", ())}
+        memory = self.problem.levels[self.stored(tensor)[-1]].memory
+        return child == self.levels and "shared-words" in charges and memory.shared_words == "separate"
+
     @cached_property
     def gaps(self) -> tuple[Array | None, ...]:
         """Per tensor, (ranks) bool: positions of an operand that are padding or unused by all computes; None: no

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -15,6 +15,7 @@ from .leaders import SKIP, Guard, Unit, comparisons, fiber, narrower, out_of_sig
 from .links import Link
 from .metadata import is_packed
 from .nest import ExecutedNest, flat
+from .sharing import NAME, Lanes
 from .stored import Contents
 
 CHUNK = 1 << 19
@@ -69,6 +70,8 @@ class Done:
     """(parts, computes) cycles of skips of tiles without a tile within their width, for `intersection`."""
     partly: Array
     """(parts, computes) extra cycles of shared steps with partly filled lanes, for `vectors`."""
+    shared: Array
+    """(parts, computes) cycles of each unit with waiting for shared words, for `shared-words`."""
     output: Array
     reads: dict[int, Reads]
     """By operand, the reads that took place."""
@@ -78,6 +81,8 @@ class Done:
     updates_wanted: Updates
     first: dict[int, Array]
     """By storage level, (instances, words): step of the first product of an output word."""
+    lanes: Lanes | None
+    """Lanes that share words; None: no lane waits for a word."""
     actual: int = 0
     left_out: int = 0
     """Computes gated or skipped by the unit."""
@@ -89,6 +94,8 @@ class Done:
 
     def cycles(self, charges: Container[str]) -> Array:
         """(parts, computes) cycles of each unit with the charges."""
+        if NAME in charges and self.lanes is not None:
+            return self.shared + self.tiles if "intersection" in charges else self.shared
         found = self.work + self.passed if "positions" in charges else self.work
         found = found + self.partly if "vectors" in charges else found
         return found + self.looked if "intersection" in charges else found
@@ -102,6 +109,7 @@ class Products:
         self.skips = self.unit is not None and self.unit.rule.action == SKIP
         """Whether the unit skips; otherwise it may gate."""
         self.inner = [chain[-2] for chain in nest.chains]
+        self.charges = frozenset(charge.type_name for charge in getattr(nest.problem.cost_model, "charges", ()))
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.all_guards, self.dealt = guards, dealt(nest)
         self.vectors = None if self.dealt else VectorSteps.of(nest)
@@ -153,11 +161,13 @@ class Products:
 
         work, passed, tiles = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         stages = np.zeros((2, parts, self.units), dtype=np.int32)
+        lanes = Lanes.of(self.links, self.units) if NAME in self.charges and not self.dealt else None
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
         return Done(
-            work, passed, stages, tiles, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first
-        )
+            work, passed, stages, tiles, partly, np.zeros((parts, self.units)), np.zeros(link.size), reads(), reads(),
+            updates(), updates(), first, lanes,
+        )  # fmt: skip
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -201,21 +211,14 @@ class Products:
         computed, occupied, passed = self._compute(done, alive & lanes, result != 0, there, rng)
         if self.dealt:
             occupied, passed = busy & alive, np.zeros_like(passed)
-        first_stage, second_stage = np.zeros((2, *shape), dtype=np.int8)
-        if self.lists and self.width is not None:
-            boxes = {t: contents[t].seen for t in self.lists}
-            lists = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
-            first_stage = comparisons(lists, self.fibers[0], self.width) + (alive & ~occupied)  # a pair takes a cycle
-        elif self.width is not None:
-            first_stage = out_of_sight(offered & ~occupied, offered, self.width)
-        if self.unit_lists and self.unit_width is not None:
-            lists = [there[nest.operands.index(t)] & alive for t in self.unit_lists]
-            second_stage = comparisons(lists, self.fibers[1], self.unit_width)
-        elif self.unit_width is not None:
-            second_stage = out_of_sight(alive & ~occupied, alive, self.unit_width)
+        first_stage, second_stage = self._stages(rows, contents, there, offered, alive, occupied)
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
         at = np.maximum(begins[first:last] - rows.start, 0)
+        if done.lanes is not None:
+            done.shared[first:last] += self._shared(
+                done.lanes, rows, contents, there, offered, alive, occupied, passed, at
+            )
         for total, mine in (
             (done.work, occupied), (done.passed, passed), (done.stages[0], first_stage), (done.stages[1], second_stage),
         ):  # fmt: skip
@@ -238,6 +241,38 @@ class Products:
                 view = found.reshape(-1)
                 new = view[key] == NEVER
                 view[key[new][::-1]] = step[new][::-1]  # the earliest is written last
+
+    def _stages(
+        self, rows: slice, contents: Sequence[Contents], there: Sequence[Array], offered: Array, alive: Array, occupied: Array,
+        whole: Callable[[Array], Array] = lambda some: some,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Cycles (steps, units) of both stages of skips that pass their width. `whole`: the positions of a set of units."""
+        first, second = np.zeros((2, *alive.shape), dtype=np.int8)
+        if self.lists and self.width is not None:
+            boxes = {t: contents[t].seen for t in self.lists}
+            lists = [whole(leader.present(boxes[t], rows) & offered) for t, leader in self.lists.items()]
+            first = comparisons(lists, self.fibers[0], self.width) + (whole(alive) & ~occupied)  # a pair takes a cycle
+        elif self.width is not None:
+            first = out_of_sight(whole(offered) & ~occupied, whole(offered), self.width)
+        if self.unit_lists and self.unit_width is not None:
+            lists = [whole(there[self.nest.operands.index(t)] & alive) for t in self.unit_lists]
+            second = comparisons(lists, self.fibers[1], self.unit_width)
+        elif self.unit_width is not None:
+            second = out_of_sight(whole(alive) & ~occupied, whole(alive), self.unit_width)
+        return first, second
+
+    def _shared(
+        self, lanes: Lanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array], offered: Array, alive: Array,
+        occupied: Array, passed: Array, at: Array,
+    ) -> Array:  # fmt: skip
+        """(parts, units) cycles with waiting for shared words; the slower stage of skips counts."""
+        whole = lanes.of_any if lanes.lock_step else lambda some: some
+        works = whole(occupied)
+        cycles = works + (whole(passed) & ~works if "positions" in self.charges else 0.0)
+        if "intersection" in self.charges:
+            first, second = self._stages(rows, contents, there, offered, alive, works, whole)
+            cycles = cycles + np.where(first.sum(axis=0) >= second.sum(axis=0), first, second)
+        return lanes.advance(cycles.astype(np.float64), works, at)
 
     def first_visits(self, instances: int) -> Array:
         """(instances, words) step at which a unit of each instance of a level first works on an output word."""

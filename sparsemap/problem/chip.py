@@ -27,6 +27,8 @@ LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_ba
 """Figures of a `Level` copied to a chip; limits of None become infinity."""
 
 
+QUEUES = 3
+"""Queues of a compute unit (`shared_words`): two operands and the result."""
 LARGEST_FIGURE = 1e18
 """Limit of energies, powers and areas; products of larger figures with counts could overflow."""
 
@@ -69,6 +71,8 @@ class Chip:
     add_pj: Mapping[str, Array]
     """pJ per addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
     `metadata_width` bits."""
+    queue_pj: Array
+    """(S,) float64 pJ of a word passing the queue of a compute unit (`shared_words`)."""
     leakage_mw: Array
     asleep: Array
     """(S,) leakage share of an unused instance; 1 where instances cannot be switched off."""
@@ -148,6 +152,11 @@ def chip_of(
     def leakage(level: Level) -> Any:
         return technology.leakage_mw(level) if level.memory.leakage_mw is None else level.memory.leakage_mw
 
+    def area(level: Level) -> float:
+        units = last.instances * last.fanout / level.instances
+        queue_mm2 = technology.queue_mm2(level.memory.queue_words, level.word_bits)
+        return technology.area_mm2(level) + units * QUEUES * queue_mm2
+
     of_words = column(lambda x: technology.add_pj(x.word_bits), "word_bits")
     adds = {
         "word": np.append(of_words, number("word_bits", lambda: technology.add_pj(bits))),
@@ -163,9 +172,10 @@ def chip_of(
         energy_pj={action: column(energy(action), f"energy.{action}") for action in (*LEVEL_ACTIONS, *RECODE_ACTIONS)},
         mac_pj={action: np.array(number(f"compute.energy.{action}", partial(mac, action))) for action in MAC_ACTIONS},
         add_pj=adds,
+        queue_pj=column(lambda x: technology.queue_pj(x.memory.queue_words, x.word_bits), "shared_words"),
         leakage_mw=column(leakage, "leakage_mw", "mW"),
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
-        area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
+        area_mm2=column(area, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
         units_area_mm2=np.array(number("units", lambda: units_mm2(levels, technology, hardware, registry), "mm2")),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),

@@ -86,6 +86,12 @@ class Imbalance(Option):
     type_name: ClassVar[str] = "imbalance"
 
 
+class SharedWords(Option):
+    """Compute units sharing a word take each step together, or have a queue of some words each, or read a word each."""
+
+    type_name: ClassVar[str] = "shared-words"
+
+
 class Vectors(Option):
     """Compute units stepping together take as long for a partly filled vector as for a full one."""
 
@@ -138,6 +144,7 @@ class ChargeOptions:
     run_lengths: bool = False
     pointers: bool = False
     imbalance: bool = False
+    shared_words: bool = False
     vectors: bool = False
     intersection: bool = False
     overlap: bool = False

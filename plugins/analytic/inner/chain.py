@@ -16,6 +16,7 @@ from .metadata import fullest_bits, metadata
 from .nest import nest, unrolled
 from .records import Counts, FigureTables
 from .removal import filter_accesses
+from .runs import find_blocks
 from .stored import store
 from .traffic import traffic
 
@@ -124,9 +125,12 @@ def chain(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts)
     metadata(m, k, x, every)
     traffic(m, k, x)
     if k.lacking:  # what the work needs is asked for as well
-        if m.imbalance:
+        if m.imbalance or m.shared_words or m.intersection:
             thin(m, x)
+        if m.imbalance or m.shared_words:
             waiting_ratio(m, k, x)
+        if m.intersection:
+            find_blocks(m, k, x)
         return
     fullest_bits(m, x)
     check_metadata(m, x)

@@ -27,6 +27,7 @@ from .facts import (
 )  # fmt: skip
 from .metadata import shapes
 from .records import Counts, FigureTables
+from .sharing import queue_pj
 from .tables import KINDS, PACKED, TILE, arguments, figures
 
 NS = 1e9
@@ -51,7 +52,8 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
     x.leakage_pj = x.leakage_pj_per_cycle * x.cycles
     x.gated_pj = gating_pj(m, x, c) if m.gated else 0.0
     x.network_pj = wires_pj(m, x, c) if m.network else 0.0
-    x.energy_pj += x.intersection_pj + x.leakage_pj + x.gated_pj + x.network_pj
+    x.shared_words_pj = queue_pj(m, x, c) if m.shared_words else 0.0
+    x.energy_pj += x.intersection_pj + x.leakage_pj + x.gated_pj + x.network_pj + x.shared_words_pj
 
 
 def whole_words(m: Facts, s: Whole, count: Real, ratio: Real) -> Real:

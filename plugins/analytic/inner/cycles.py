@@ -24,19 +24,19 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
     x.units *= x.units_share
     share = busy / positive(x.units)
     x.mean_cycles = rounded_up(share) if m.ragged else ceil(share)
-    if m.imbalance or m.vectors:
+    if m.imbalance or m.vectors or m.shared_words or m.intersection:
         thin(m, x)
     if m.vectors:
         ratio = vector_ratio(m, k, x)
         if ratio > 0.0:
             x.mean_cycles = min(rounded_up(share * ratio) if ratio > 1.0 else x.mean_cycles, x.turns)
     x.compute_cycles = x.mean_cycles
-    if m.imbalance:
+    if m.imbalance or m.shared_words:
         ratio = waiting_ratio(m, k, x)
         if ratio > 1.0:
-            x.compute_cycles = min(rounded_up(x.mean_cycles * ratio), x.turns)
+            x.compute_cycles = min(max(rounded_up(share * ratio), x.mean_cycles), x.turns)
     if m.intersection:
-        x.compute_cycles = pass_cycles(m, x, c, x.compute_cycles)
+        x.compute_cycles = pass_cycles(m, k, x, c, x.compute_cycles)
     demand(m, x, c)
     x.cycles = x.compute_cycles
     for s in range(m.S):

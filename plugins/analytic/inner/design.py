@@ -230,6 +230,10 @@ class OneDesign:
     mean_cycles: Real
     """Compute cycles of the mean lane."""
     cycles: Real
+    stay: Real
+    """Steps of a block of positions over which some operands stay."""
+    stay_share: Real
+    """Share of the blocks with a nonzero of each of these operands."""
     waits: Reals
     """(A,) scratch: cycles of a place waiting for empty tiles."""
     compared: Reals
@@ -267,7 +271,7 @@ class OneDesign:
     point_units: Reals
     point_loop: Reals2
     """(points, P) bounds of the loops along which units wait."""
-    depth: Whole
+    depth: Real
     """Current waiting point: tiles buffered per unit."""
     grown: Whole
     """Current waiting point: dimension of the next part."""
@@ -328,4 +332,5 @@ class OneDesign:
     leakage_pj: Real
     gated_pj: Real
     network_pj: Real
+    shared_words_pj: Real
     leakage_pj_per_cycle: Real

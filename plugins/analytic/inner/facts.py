@@ -126,6 +126,7 @@ class Facts:
     stay: Whole
     pointers: Whole
     imbalance: Whole
+    shared_words: Whole
     vectors: Whole
     intersection: Whole
     overlap: Whole
@@ -280,6 +281,12 @@ class Facts:
     add_word_pj: Reals
     """(S + 1,) pJ of an addition of one word; the last entry is for the compute units."""
     add_metadata_pj: Reals
+    queue: Reals
+    """(S,) words of a unit's queue of words shared below a level; 0: units step together, infinity: no unit waits."""
+    separate: Wholes
+    """(S,) whether units below a level read and update a word each."""
+    queue_pj: Reals
+    """(S,) pJ of a word passing a queue."""
     leakage_mw: Reals
     asleep: Reals
     """(S,) share of the leakage left in an unused instance."""

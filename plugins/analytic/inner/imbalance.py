@@ -11,11 +11,13 @@ from .design import OneDesign
 from .facts import SKIP, Facts
 from .ratios import by_lanes, work_ratio
 from .records import FigureTables
+from .sharing import add_shared_words
 from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
 
 
 def thin(m: Facts, x: OneDesign) -> None:
     """Find the operands thinning the work, and the loops keeping the work within one tile."""
+    x.alongs = 0
     for i in range(m.operand.shape[0]):
         x.looks[i] = finest_look(m, x, i)
     for s in range(m.S - 1):
@@ -73,6 +75,15 @@ def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
             inside *= x.bound[m.temporal[s], d]
             x.inside[s, d] = inside
     x.points = 0
+    if m.shared_words:
+        add_shared_words(m, k, x)
+    if m.imbalance:
+        add_tiles(m, k, x)
+    return together(m, x)
+
+
+def add_tiles(m: Facts, k: FigureTables, x: OneDesign) -> None:
+    """Add the waiting points of all shared tiles, and the end of the run."""
     for h in range(1, m.S):
         for t in range(m.T):
             product = 1.0
@@ -96,7 +107,6 @@ def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     for d in range(m.D):
         x.apart[STAYS, d] = 1.0
     add_point(m, k, x, 0, 0)  # the end of the run
-    return together(m, x)
 
 
 def find_coupled(m: Facts, x: OneDesign) -> None:

@@ -39,7 +39,7 @@ def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
     for p in range(x.loops):
         block = x.loop_block[p]
         spatial = x.loop_spatial[p]
-        if block < level or block >= inner or (child < 0 and not spatial):
+        if block < level or block >= inner or (child < 0 and (not spatial or m.separate[level])):
             continue
         d = x.loop_dim[p]
         moves = m.relevant[t, d]
@@ -73,7 +73,7 @@ def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays:
     t = m.target[i]
     level = m.level[i]
     scan_region(m, x, t, level)
-    scalar = m.child[t, level] < 0 and m.spatial[m.S - 1] < 0
+    scalar = m.child[t, level] < 0 and (m.spatial[m.S - 1] < 0 or m.separate[level])
     words = m.access_words[level]
     for j in range(m.leaders[i]):
         c = m.leader[i, j]

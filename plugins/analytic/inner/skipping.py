@@ -9,20 +9,9 @@ from sparsemap.inner.types import Pair, Real, Whole
 from .computes import unit_kind
 from .design import OneDesign
 from .facts import SKIP, Facts
-from .records import Counts
+from .records import Counts, FigureTables
+from .runs import find_blocks, passed, passed_runs
 from .stored import positive
-
-
-def passed(positions: Real, taken: Real, width: Real) -> Real:
-    """Cycles of a unit passing `positions`: one per position taken, and one per `width` empty positions in a run.
-
-    With a share x taken, each with the same probability: positions x / (1 - (1 - x)^width), at least positions / width."""
-    if not width < inf or not positions > 0.0:
-        return taken
-    x = min(1.0, taken / positions)
-    seen = x * width if x * width < 1e-6 else 1.0 - power(1.0 - x, width)  # the difference would be noise
-    each = x / positive(seen) if x > 0.0 else 1.0 / width
-    return max(taken, positions * each)
 
 
 def rounded_up(cycles: Real) -> Real:
@@ -38,7 +27,7 @@ def unskipped(m: Facts, c: Counts, t: Whole, s: Whole) -> Real:
     return 1.0
 
 
-def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
+def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, busy: Real) -> Real:
     """Cycles of units busy in some positions and passing the others by skips of finite width. `c`: counts with the
     filters saving time.
 
@@ -54,6 +43,7 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
         x.waits[a] = 0.0
         x.compared[a] = -1.0
     walk_entries(m, x, c)
+    find_blocks(m, k, x)
     for i in range(m.filters):
         t = m.target[i]
         s = m.level[i]
@@ -84,10 +74,12 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
         if m.entries[m.filters, candidate]:
             reached *= unit_entries(m, x, c, limit) * sqrt(busy / positive(x.mean_cycles))
             limit = 1.0
-        second = passed(reached, busy, limit)
+        # without a first stage, runs of whole blocks are left
+        second = passed_runs(reached, busy, limit, x.stay, 1.0 if width < inf else x.stay_share)
     for a in range(x.waits.shape[0]):
         waited += x.waits[a]
-    return min(rounded_up(max(passed(positions, busy, width), second) + waited), x.turns)
+    first = passed_runs(positions, busy, width, x.stay, x.stay_share * (x.turns / positive(positions)))
+    return min(rounded_up(max(first, second) + waited), x.turns)
 
 
 def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:

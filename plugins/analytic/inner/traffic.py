@@ -197,6 +197,8 @@ def distinct_children(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Real:
     found = 1.0
     if group < 0:
         return found
+    if s >= m.innermost[t] and m.separate[m.innermost[t]]:
+        return x.product[group]
     for r in range(m.ranks[t]):
         first = m.term_dim[t, r, 0]
         one = x.bound[group, first]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -24,6 +24,13 @@ LEVEL_ACTIONS = (*FULL_ACTIONS, *LEFT_OUT)
 """Priced actions at a storage level, per access of a data word, or of `metadata_width` bits."""
 BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
 """Bandwidth keys of a level."""
+
+
+def _sharing(instance: Any, attribute: Any, value: str | int) -> None:
+    if not (value in ("lock-step", "separate") or (type(value) is int and value >= 1)):
+        raise ValueError(
+            f"shared_words: expected 'lock-step', 'separate' or a number of words from 1 on, found {value!r}"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -84,6 +91,10 @@ class MemoryLevel(Piece):
     vectors: bool = False
     """Whether the compute units fed by the level work in lockstep, with each operand's nonzeros condensed to fill the
     loops over them. With the charge `vectors`, a partly filled step takes as long as a full step."""
+    shared_words: str | int = attrs.field(default="lock-step", validator=_sharing)
+    """How compute units fed by the level share a word, or add their products to one sum. "lock-step": the units take
+    every step together; a number: each unit has a queue of so many words per tensor, and may run ahead by so many;
+    "separate": a read or an update per unit. For the charge `shared-words`."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions examined per cycle by a skipping unit at the level, per child; absent: unlimited. For the charge
     `intersection`."""
@@ -104,6 +115,11 @@ class MemoryLevel(Piece):
         metadata=unit("pJ"),
     )
     """Energies in pJ by action, in place of the technology's."""
+
+    @property
+    def queue_words(self) -> int:
+        """Words of a unit's queue for each tensor; 0: none."""
+        return self.shared_words if isinstance(self.shared_words, int) else 0
 
     @property
     def shares_work(self) -> bool:
@@ -142,6 +158,14 @@ class Technology(Piece):
 
     def add_pj(self, bits: int) -> float:
         """pJ per addition or comparison."""
+        return 0.0
+
+    def queue_pj(self, words: int, bits: int) -> float:
+        """pJ to write a word to a queue of a compute unit and read it again."""
+        return 0.0
+
+    def queue_mm2(self, words: int, bits: int) -> float:
+        """Area of a queue of a compute unit."""
         return 0.0
 
     def leakage_mw(self, level: Level) -> float:

@@ -7,7 +7,7 @@ import pytest
 from charged import LEVELS, REGISTRY, cost, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsemap_plugins.analytic.inner.skipping import passed
+from sparsemap_plugins.analytic.inner.runs import passed, passed_runs
 
 from sparsemap import load_problem
 
@@ -127,3 +127,20 @@ def test_words_of_an_access_go_on_beyond_a_dimension_up_to_the_whole_leader(spli
     }  # fmt: skip
     levels = [LEVELS[0], {key: value for key, value in LEVELS[1].items() if key != "fanout"} | {"access_words": words}]
     assert cost(table, levels=levels).detail.cells[0][1].read[0] == READS[words]
+
+
+@pytest.mark.parametrize("width", [4, 32, 128])
+@pytest.mark.parametrize("stay", [1, 3, 63, 500])
+@pytest.mark.parametrize("block, within", [(0.05, 1.0), (0.05, 0.2), (0.3, 0.05), (0.5, 0.5), (0.02, 0.02)])
+def test_blocks_of_empty_positions_lengthen_runs_as_a_walk_does(
+    block: float, within: float, stay: int, width: int
+) -> None:
+    """Positions in blocks of `stay`, a block with work by chance, and a position of it by chance."""
+    rng, cycles, taken = np.random.default_rng(0), 0.0, 0.0
+    blocks = max(20_000, 400_000 // stay)
+    there = np.repeat(rng.random(blocks) < block, stay) & (rng.random(blocks * stay) < within)
+    at = np.flatnonzero(there)
+    gaps = np.diff(np.append(at, len(there))) - 1
+    cycles, taken = float(len(at) + (gaps // width).sum()), float(len(at))
+    found = passed_runs(float(len(there)), taken, float(width), float(stay), block)
+    assert found == pytest.approx(cycles, rel=0.08)

@@ -211,7 +211,7 @@ def test_the_report_tells_executed_over_analytic_of_both_fidelities_and_of_each_
     assert {one.name for one in found.fidelities} == {"timeloop", "physical"}
     effects = {effect.name: effect for effect in found.effects}
     assert set(effects) >= ALL
-    assert effects["drains"].analytic[0] != 0 and effects["imbalance"].executed[1] > 0
+    assert effects["drains"].analytic[0] != 0 and effects["shared-words"].executed[1] > 0
     text = found.text()
     assert "Executed over analytic" in text and "gate-time" in text and "nan" not in text
     assert [x["cost_model"] for x in found.table()["cost_models"]] == ["timeloop", "physical"]
