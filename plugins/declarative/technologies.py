@@ -257,6 +257,8 @@ class TableTechnology(Technology):
     """Energy of a skipped access or MAC, as a share of a full access or MAC."""
     gated_residual: float = attrs.field(default=0.0, validator=share)  # type: ignore[misc]
     """Minimum energy of a gated access or MAC under the charge `gated`, as a share of a full access or MAC."""
+    ends: tuple[str, ...] = ()
+    """Technologies with the lowest and the highest published figures; a comparison has to hold in each."""
     queues: str = ""
     """Memory class of the queues of compute units (`shared_words`), sized by their words; absent: queues are free."""
     wires: WireTable | None = None
@@ -343,7 +345,9 @@ class TableTechnology(Technology):
                 found.append(text.format(format_bits(bits), level.memory_class, format_bits(last_bits)))
             turns = self._cycles(table, bits, clock_hz)
             if turns > BANKS:
-                text = "two accesses to an array are {:.0f} cycles apart at {:g} GHz; so many banks in turn are no memory"
+                text = (
+                    "two accesses to an array are {:.0f} cycles apart at {:g} GHz; so many banks in turn are no memory"
+                )
                 found.append(text.format(turns, clock_hz / 1e9))
         return found
 
@@ -355,7 +359,9 @@ class TableTechnology(Technology):
         """Each bank serves `access_bits` per cycle of its own: the fewest banks that serve the bandwidth."""
         ports = level.words_per_cycle * level.word_bits / table.access_bits
         turns = (float(n) for n in range(1, MOST_TURNS + 1))
-        slow = next((n for n in turns if self._cycles(table, bits / max(1.0, ports * n), level.clock_hz) <= n), MOST_TURNS)
+        slow = next(
+            (n for n in turns if self._cycles(table, bits / max(1.0, ports * n), level.clock_hz) <= n), MOST_TURNS
+        )
         banks = max(1.0, math.ceil(ports * slow - 1e-9))
         whole_mm2, banked_mm2 = (table.by_capacity(table.area_mm2, bits / n) * n for n in (1.0, banks))
         return max(whole_mm2, banked_mm2) * self._area_factor(table)
