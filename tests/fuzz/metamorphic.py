@@ -28,6 +28,7 @@ from sides import Broken
 from sparsemap_plugins.densities.data import DataOccupancy
 
 from sparsemap import DensityModel, Occupancy
+from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.writing import write_text
@@ -71,6 +72,8 @@ class Drawn(DensityModel):
     density: float = 0.3
 
     def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
+        if not shape:
+            raise SpecError.at("", "", "drawn: a single word is no data")
         drawn = np.random.default_rng(0).random(shape) < self.density
         return DataOccupancy(shape, np.array(np.nonzero(drawn)), "the drawn tensor", True)
 
