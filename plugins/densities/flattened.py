@@ -43,7 +43,7 @@ class Flattened(DensityModel):
         kept = len(shape) - 1
         joined = math.prod(self.shape[kept:])
         given = (*self.shape[:kept], joined)
-        if any(have > words for have, words in zip(given, shape, strict=True)):
+        if len(given) != len(shape) or any(have > words for have, words in zip(given, shape, strict=True)):
             raise SpecError.at("", "", f"flattened: a tensor of {by(given)} does not fit in one of {by(shape)}")
         own = self.of.occupancy(self.shape)
         if not own.by_shape or (isinstance(self.of, Crisp) and kept == 1):
@@ -52,6 +52,11 @@ class Flattened(DensityModel):
         order = (*range(kept), *range(kept + 1, drawn.ndim), kept)
         matrix = drawn.transpose(order).reshape(given)
         return DataOccupancy(tuple(int(words) for words in shape), np.array(np.nonzero(matrix)), "the flattened tensor")
+
+
+def _both(_: object, __: object, block: tuple[int, int]) -> None:
+    if min(block) < 0 or any(block) != all(block):
+        raise ValueError(f"is {by(block)}, expected two sizes, or two zeros")
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +74,7 @@ class Grouped(DensityModel):
     """Allowed values of N."""
     m: int = attrs.field(default=4, validator=attrs.validators.ge(1))
     """Words of a group, along the summed rank."""
-    block: tuple[int, int] = (0, 0)
+    block: tuple[int, int] = attrs.field(default=(0, 0), validator=_both)
     """Rows and summed words of a block, left out if all zero; 0: no blocks."""
     of: DensityModel
     """Density of the tensor."""
@@ -84,6 +89,9 @@ class Grouped(DensityModel):
         return attrs.evolve(self, of=self.of.at(density))
 
     def occupancy(self, shape: tuple[int, ...]) -> Occupancy:
+        if not 0 <= self.rank < len(shape) or (any(self.block) and len(shape) < 2):
+            blocks = " with blocks of rows" if any(self.block) else ""
+            raise SpecError.at("", "", f"grouped: has no rank {self.rank}{blocks} in a tensor of {by(shape)}")
         own = self.of.occupancy(shape)
         if own.density == 1:
             return own

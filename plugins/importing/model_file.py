@@ -12,9 +12,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import SpecError, unknown
+from sparsemap.errors import SpecError, shortened, unknown
 from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.spec.structuring import CONTROL
 from sparsemap.writing import replacing
 
 from .constants import WORDS, WORDS_PER_BYTE, Constants
@@ -24,6 +25,8 @@ from .onnx_package import FILE_BYTES, choice, dims_text, foreign, onnx_of, repor
 DEPTH = 24
 """Deepest nesting of functions, and of graphs within nodes."""
 TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
+NAMES = {"name", "op_type", "domain", "input", "output", "dim_param"}
+"""Fields of ONNX messages whose texts a network repeats."""
 EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
 
 
@@ -106,6 +109,7 @@ def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
     check_file(path, FILE_BYTES)
     with reported(file, "", "is not an ONNX model that can be read"):
         proto = onnx.load(path, load_external_data=False)
+    _check_texts(proto, file)
     proto = _inlined(proto, file)
     _write_out(proto, path)
     if not proto.graph.node:
@@ -212,6 +216,20 @@ def _write_out(proto: Any, path: Path) -> None:
     del graph.sparse_initializer[:]
     for node, _ in values:
         graph.node.remove(node)
+
+
+def _check_texts(message: Any, file: str) -> None:
+    """Raise SpecError for a text that is not UTF-8, and for a name that no spec may hold."""
+    for field, found in message.ListFields():
+        if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING) or field.name == "doc_string":
+            continue
+        for value in found if hasattr(found, "extend") else [found]:
+            if field.type == field.TYPE_MESSAGE:
+                _check_texts(value, file)
+            elif isinstance(value, bytes):  # what protobuf gives in place of text
+                raise SpecError.at(file, field.full_name, f"is {shortened(value)}, expected text in UTF-8")
+            elif field.name in NAMES and CONTROL.search(value):
+                raise SpecError.at(file, field.full_name, f"{shortened(value)} holds a control character")
 
 
 def _check_order(graph: Any, file: str) -> None:

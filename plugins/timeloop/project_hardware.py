@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from sparsemap.pieces import defaults
+
 from .project_yaml import TAG, Notes, YamlSource, YamlTable, error
 
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
@@ -245,7 +247,7 @@ def hardware_table(project: YamlTable, stack: Stack, notes: Notes) -> dict[str, 
         notes.assumed(architecture, "no level skips or gates; a search may let all but the outermost do so")
     technology = next((str(c.attributes["technology"]) for c in levels if c.attributes.get("technology")), "")
     if technology and not (full is not None and all("energy" in row for row in rows if row["name"] not in hollow)):
-        text = f"{technology}: energies that are not given are those of 12nm"
+        text = f"{technology}: energies that are not given are those of {defaults.TECHNOLOGY}"
         notes.assumed(levels[0].attributes.at("technology"), text)
     cycle = compute.attributes.number("global_cycle_seconds")
     if not cycle:

@@ -70,7 +70,7 @@ class Proof:
         count, tried = len(self.least), int(self.tried.sum())
         if self.proved:
             how = f"{count - tried:,} classes of designs ruled out by their bounds, {tried:,} by trying every design"
-            return f"within {self.gap:.4g}x of the optimum: {how}"
+            return f"within {self.gap:.4g}x of the optimum for these sizes: {how}"
         left = self.left
         names = [", ".join(f"{name} {values[row]}" for name, values in self.labels.items()) for row in left[:SHOWN]]
         more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""

@@ -38,7 +38,7 @@ AS_THEY_ARE = (
 def headline(result: Result) -> str:
     """Summary of a result in a line."""
     best = f"no valid design among {result.evaluations:,}" if result.best is None else result.best.headline
-    near = f", within {result.gap:.2f}x of the optimum" if result.gap else ""
+    near = f", within {result.gap:.2f}x of the optimum for these sizes" if result.gap else ""
     near = f", {result.gap:.3f}x of a bound that is broken" if result.broken_bound else near
     valid = percent(result.valid_fraction)
     search = f"{result.evaluations:,} designs, {valid} valid, {result.searcher}, seed {result.seed}"

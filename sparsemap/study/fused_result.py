@@ -204,7 +204,9 @@ class FusedResult:
         if self.base.lacks:
             lines.append(f"without  {listed(self.base.lacks)}")
         if self.gap is not None:
-            lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
+            lines.append(
+                f"bound    {four_digits(self.bound)}, proven for these sizes: the best plan is within {times(self.gap)}"
+            )
         cost = {"counted": "cost what they read and write", "free": "are free"}
         free = cost.get(self.operations, "cost what they move, and sums of words what they add to the layer before")
         matched = "what is written is what is read, or converted"

@@ -99,7 +99,7 @@ class NetworkResult:
         if whole.complete:
             cycles = units.format_count(whole.cycles)
             costs = f"EDP {whole.edp:.3e} pJ * cycles, {units.format_energy(whole.energy_pj)}, {cycles} cycles"
-            costs += f", within {whole.gap:.2f}x of the optimum" if whole.gap else ""
+            costs += f", within {whole.gap:.2f}x of the optimum for these sizes" if whole.gap else ""
         search = f"{self.searches} searches of {self.budget:,} designs, {self.searcher}, seed {self.seed}"
         return f"{self.network} on {self.hardware}: {costs}; {search}"
 

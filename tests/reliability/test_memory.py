@@ -59,9 +59,19 @@ def test_a_search_ends_the_same_after_others_in_its_process():
     hardware = {"name": "h", "levels": levels, "compute": {"name": "M", "gate_skip": True}}
     space = {"name": "s", "extends": "full", "formats": {"candidates": ["uncompressed", "ellpack"]}}
 
-    def found(seed):
-        return search(load_problem(workload, hardware, space, "energy", registry=REGISTRY), 100, seed).found.score
+    def made():
+        return load_problem(workload, hardware, space, "energy", registry=REGISTRY)
 
+    def found(seed):
+        return search(made(), 100, seed).found.score
+
+    rng = np.random.default_rng(5)
+    genomes = made().space.repair(made().space.guess(200, rng), rng)
+    costs = []
+    for turn in (1, -1):
+        SHARED.clear()
+        costs.append(made().evaluator.evaluate(genomes[::turn]).energy_pj[::turn])
+    assert np.array_equal(*costs, equal_nan=True) and np.isfinite(costs[0]).sum() > 50
     SHARED.clear()
     alone = found(2)
     SHARED.clear()

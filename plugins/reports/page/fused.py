@@ -30,7 +30,7 @@ def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     both = (plan, plan["layer_by_layer"])
     planned, apart = (f"{time_text(seconds * x['cycles'])} and {format_energy(x['energy_pj'])}" for x in both)
     too = "" if plan["operations"].startswith("not") else ", operations between layers too"
-    bound = f" By proof the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
+    bound = f" By proof for these sizes the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
     return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"
 
 

@@ -66,3 +66,27 @@ def test_blocks_of_zeros_are_left_out_and_the_others_hold_n_of_m(tmp_path):
     assert (
         density(type="grouped", n=[1, 2, 3], m=4, block=[16, 16], of=exact, rank=1).occupancy((32, 64)).density == 0.125
     )
+
+
+ODD = [
+    *({"type": "grouped", "n": [1, 2], "rank": rank, "block": block} for rank in (-1, 0, 1, 2) for block in ([0, 0], [2, 2])),
+    *({"type": "flattened", "shape": shape} for shape in ([8], [8, 8], [4, 2, 8], [2, 4, 2, 4])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", ODD, ids=str)
+@pytest.mark.parametrize("shape", [(8,), (7, 5), (8, 4, 2), (4, 2, 4, 2)], ids=str)
+def test_views_of_tensors_with_other_ranks_are_refused(table, shape, tmp_path):
+    np.save(tmp_path / "w.npy", np.eye(8))
+    for own in ({"type": "uniform", "density": 0.1}, {"type": "n-of-m", "n": 1, "m": 4}, {"type": "crisp", "n": 1, "m": 2,
+                "block": [2, 4], "keep": 1}, {"type": "data", "file": str(tmp_path / "w.npy")}):  # fmt: skip
+        try:
+            assert 0 < density(of=density(**own), **table).occupancy(shape).density <= 1
+        except SpecError as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize("block", [[0, 2], [2, 0], [-2, 2]], ids=str)
+def test_a_block_has_two_sizes_or_none(block):
+    with pytest.raises(SpecError, match=r"block: .*expected two sizes, or two zeros"):
+        density(type="grouped", n=[2], of=density(type="uniform", density=0.5), rank=1, block=block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tomllib
 from pathlib import Path
@@ -62,6 +63,29 @@ def test_constants_larger_than_the_file_allows_are_not_computed(name: str, tmp_p
     text = refused(written(tmp_path / "bomb.onnx", nodes, constants, X))
     assert "bomb.onnx" in text and ("constant 't'" in text or name == "Range")
     assert any(why in text for why in ("the limit for this file", "does not follow", "words up to here"))
+
+
+@pytest.mark.parametrize("place", ["graph", "node", "operator", "tensor", "input", "inner node", "words about it"])
+@pytest.mark.parametrize("odd", ["\u202e", "\u200b", b"\xb2"], ids=ascii)
+def test_names_that_are_no_text_are_refused_wherever_a_model_has_them(place: str, odd: str | bytes, tmp_path: Path):
+    """Protobuf gives bytes in place of a text that is not UTF-8."""
+    inner = helper.make_graph([node("Identity", "w", "i")], "inner", [], [])
+    made = model([*LINEAR, node("Odd", "y", "z", body=inner)], {"w": (8, 4)}, X)
+    graph, twice = made.graph, "odd" * 9
+    if place == "words about it":
+        graph.doc_string = twice
+    else:
+        parts = {"graph": graph, "node": graph.node[0], "tensor": graph.initializer[0], "input": graph.input[0]}
+        part = parts.get(place, graph.node[1].attribute[0].g.node[0])
+        setattr(graph.node[0] if place == "operator" else part, "op_type" if place == "operator" else "name", twice)
+    (file := tmp_path / "odd.onnx").write_bytes(
+        made.SerializeToString().replace(twice.encode(), (odd if isinstance(odd, bytes) else odd.encode()).ljust(27))
+    )
+    if place == "words about it":
+        assert "Odd '/z/Odd' is skipped" in refused(file)  # no network repeats them
+    else:
+        why = "expected text in UTF-8" if isinstance(odd, bytes) else "holds a control character"
+        assert re.search(rf"odd\.onnx: onnx\.\w+Proto\.\w+: .*{why}", refused(file))
 
 
 def test_lists_of_sizes_are_not_written_out(tmp_path: Path):

@@ -82,7 +82,7 @@ def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
     steps = next(section for section in page.sections if section.title == "Steps of the plan").blocks[0]
     assert {cell.anchor for cell, *_ in steps.rows if isinstance(cell, PageLink)} == {x.anchor for x in folded}
     assert not any(section.title == "Layers" or "without" in section.title for section in page.sections)
-    assert f"the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
+    assert f"By proof for these sizes the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
     assert "more than" not in "".join(page.verdict) and html(page)
 
 

@@ -85,6 +85,7 @@ def test_a_search_that_is_near_enough_to_its_bound_ends_before_its_budget() -> N
     assert result.gap <= 1.05 and not len(result.proof.left)
     gaps = [gap for _, gap in result.proof.progress]
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] <= 1.05
+    assert "x of the optimum for these sizes: " in result.proof.text
 
 
 def test_what_a_search_has_not_ruled_out_is_said(tmp_path: Path) -> None:

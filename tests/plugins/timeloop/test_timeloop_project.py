@@ -326,6 +326,13 @@ def test_an_architecture_alone_gives_hardware(project):
     assert "no problem is given" in missing(imported)
 
 
+def test_energies_that_are_not_given_are_those_of_the_technology_that_the_list_names(project, registry):
+    imported = project(PROBLEM, TREE.replace("attributes: {", "attributes: {technology: 45nm, "), MAPPING)
+    (told,) = [note.text for note in imported.notes if note.text.startswith("45nm: energies")]
+    found = load_problem(imported.tables["workload"], imported.tables["hardware"], registry=registry)
+    assert told.endswith(f" are those of {found.technology.label}")
+
+
 LISTS = "{target: Near, type: bypass, keep: [S], bypass: [X, Y]}"
 
 
