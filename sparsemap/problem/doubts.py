@@ -29,7 +29,7 @@ def doubts(problem: Problem) -> list[str]:
         found += [
             f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))
         ]
-    return found + list(_skips(problem))
+    return [*found, *(_skips(problem) if problem.space_spec is not None else ())]  # a check of hardware has no space
 
 
 def _skips(problem: Problem) -> Iterator[str]:
