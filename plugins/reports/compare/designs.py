@@ -206,7 +206,8 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     told = {base.design.problem.technology.label: name for name, base in zip(names, (first, second), strict=True)}
     among = [f"{name} in {technology}" for technology, name in told.items()]
     differ = f"technologies differ: {', '.join(among)}"
-    lines += ["", differ if len(told) > 1 else f"both in the technology {next(iter(told))}{range_text(first, second)}"]
+    both = f"both in the technology {next(iter(told))}{range_text(first, second)}"
+    lines += ["", output.wrapped(differ if len(told) > 1 else both)]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
