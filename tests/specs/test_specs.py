@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 import pytest
-from sparsemap_plugins.declarative.technologies import MemoryTable, TableTechnology
+from sparsemap_plugins.declarative.technologies import TableTechnology
+from sparsemap_plugins.declarative.technology_tables import MemoryTable
 from sparsemap_plugins.memories import Dram, RegisterFile, Sram
 
 from sparsemap.errors import SpecError
