@@ -183,10 +183,14 @@ def _table(rows: list[Row]) -> list[list[str]]:
 
 
 def _draw(rows: list[Row]) -> Figure:
+    """Every published quantity of an accelerator as a point, the models side by side."""
     known = [row for row in rows if row["published"]]
-    ratios = {model: [(row[model] or math.nan) / row["published"] for row in known] for model in MODELS}
-    points = [Series(model, range(len(known)), ratio, "") for model, ratio in ratios.items()]
-    names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
+    names = list(dict.fromkeys(row["accelerator"] for row in known))
+    points = [
+        Series(model, [names.index(row["accelerator"]) + 0.3 * place - 0.15 for row in known],
+               [(row[model] or math.nan) / row["published"] for row in known], "")
+        for place, model in enumerate(MODELS)
+    ]  # fmt: skip
     steps = {"y": (1, 1.5, 2, 3, 5, 7)}
-    panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=60, levels=[1.0])
-    return figure([panel], (9.0, 4.4))
+    panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=30, levels=[1.0])
+    return figure([panel], (6.4, 3.4))
