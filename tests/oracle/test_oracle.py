@@ -2,7 +2,8 @@
 
 Every file `*.toml` of this folder has designs with a derivation beside each number. `counts` hold for both programs,
 `executed` and `modelled` for one of them: the model where the number is the mean over all placements of the nonzeros, or
-a formula of docs/model.md worked out by hand; where it approximates the mean, `within` says how well. Words and bits are totals over all instances."""
+a formula of docs/model.md worked out by hand; where the model approximates the mean, `within` says how well. Words and
+bits are totals over all instances."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ PRODUCT = "Z[m, n] = P[m, k] * Q[k, n]"
 PRICES = {"DRAM": 100.0, "Outer": 20.0, "Buffer": 10.0, "Registers": 1.0}
 """pJ of a word read or written; 32 bits of metadata cost a quarter, a product costs 1, what is held back nothing."""
 MACHINE = ["gate-time", "positions", "drains", "sums", "holes", "filter-metadata", "stay", "run-lengths", "pointers"]
-"""Charges of each design: what moves, and which steps take place. A design adds those of time, energy and `remainders`."""
+"""Charges of each design: what moves, and which steps take place. Designs add charges of time and of energy."""
 ACTIONS = {"reads": "read", "fills": "fill", "updates": "update", "bits read": "metadata_read"}
 ACTIONS |= {"bits filled": "metadata_fill", "bits updated": "metadata_update"}
 BITS = {"bits read": "read", "bits filled": "fill", "bits updated": "update"}
