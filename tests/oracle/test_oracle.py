@@ -77,7 +77,7 @@ def made(given: dict[str, Any], folder: Path) -> Design:
         | given.get("filters", {}),
         "pieces": given.get("pieces", {}),
         "cost_model": {"type": "analytic", "charges": given.get("only", MACHINE) + given.get("charges", [])},
-        **({"padding": given["padding"]} if "padding" in given else {}),
+        **{name: given[name] for name in ("padding", "decoded") if name in given},
     }
     return design_file.structure(table, REGISTRY)
 
@@ -151,6 +151,12 @@ def test_an_execution_counts_what_a_hand_counts(given, tmp_path) -> None:
 @pytest.mark.parametrize("given", cases("modelled"))
 def test_the_model_counts_what_a_hand_counts(given, tmp_path) -> None:
     assert differing(given, "modelled", modelled(made(given, tmp_path))) == {}
+
+
+@pytest.mark.parametrize("given", [pytest.param(one, id=one["name"]) for one in DESIGNS if "refused" in one])
+def test_the_model_refuses_what_does_not_fit(given, tmp_path) -> None:
+    design = made(given, tmp_path)
+    assert list(design.problem.evaluator.evaluate_designs(design.batch).reasons_of(0)) == given["refused"]
 
 
 def test_every_number_is_derived() -> None:
