@@ -32,9 +32,9 @@ CHAIN = (
 )
 """Modules of the chain, one or more per section of docs/model.md."""
 TESTS = (
+    "tests/oracle/test_oracle.py",
     *(f"tests/plugins/analytic/test_{name}.py" for name in ("worked_examples", "cycles_by_hand", "charges", "skips")),
     *(f"tests/plugins/analytic/test_{name}.py" for name in ("windows", "lanes", "remainders", "against_reference")),
-    "tests/oracle/test_oracle.py",
     *(
         f"tests/plugins/verify/test_verify_{name}.py"
         for name in ("charges", "by_hand", "operands", "sparse", "formats")
