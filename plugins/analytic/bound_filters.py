@@ -25,7 +25,7 @@ class LeastAccesses:
     def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False) -> None:
         """`stay`: a stationary tile is judged by all leader tiles it meets."""
         self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
-        self.densities = [occupancy.density for occupancy in layout.occupancies]
+        self.densities = layout.least_densities
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}

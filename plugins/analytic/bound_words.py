@@ -38,7 +38,7 @@ class LeastWords:
         self.coded = known.options.run_lengths and not known.formats.pads
         """Whether metadata are readable codes, and formats store only nonzeros and metadata."""
         self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
-        self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
+        self.density = known.layout.least_densities
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
         self.once = [words * float(n) for words, n in zip(self.volumes, self.layout.visited[0], strict=True)]

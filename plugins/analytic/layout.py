@@ -187,6 +187,18 @@ class Layout:
         return [checked(t.density, t.shape(self.problem.sizes)) for t in self.tensors]
 
     @cached_property
+    def least_densities(self) -> list[float]:
+        """Per tensor, the least mean density of its tiles. Tiles of a window need not divide a rank: of a tensor whose
+        tiles count by shape the last tile is cut off, and the mean over all tiles is below the density."""
+        found = [min(1.0, occupancy.density) for occupancy in self.occupancies]
+        for t, ranks in enumerate(self.ranks):
+            shape = self.tensors[t].shape(self.problem.sizes) if getattr(self.occupancies[t], "by_shape", False) else ()
+            for rank, length in zip(ranks, shape, strict=False):
+                widths = np.arange(1, length + 1) if len(rank) > 1 else np.ones(1)
+                found[t] *= float((length / (np.ceil(length / widths) * widths)).min())
+        return found
+
+    @cached_property
     def alike(self) -> dict[int, tuple[int, ...]]:
         """Words per rank of a block with equally many nonzeros in all tiles, for operands with this property
         (`OccupancyMethods`)."""

@@ -25,6 +25,8 @@ share: Any = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1
 
 FARTHEST = log(1 << 20)
 """Largest capacity over the last row of a table, as a logarithm; larger memories cost the same."""
+MOST_TURNS = 64
+"""Most cycles between two accesses to a bank."""
 BANKS = 4
 """Banks accessed in turn without a doubt."""
 
@@ -255,6 +257,8 @@ class TableTechnology(Technology):
     """Energy of a skipped access or MAC, as a share of a full access or MAC."""
     gated_residual: float = attrs.field(default=0.0, validator=share)  # type: ignore[misc]
     """Minimum energy of a gated access or MAC under the charge `gated`, as a share of a full access or MAC."""
+    ends: tuple[str, ...] = ()
+    """Technologies with the lowest and the highest published figures; a comparison has to hold in each."""
     queues: str = ""
     """Memory class of the queues of compute units (`shared_words`), sized by their words; absent: queues are free."""
     wires: WireTable | None = None
@@ -339,20 +343,35 @@ class TableTechnology(Technology):
             if bits > last_bits:
                 text = "{} are beyond the table of {}, up to {}; energy and area follow its last two rows"
                 found.append(text.format(format_bits(bits), level.memory_class, format_bits(last_bits)))
-            if table.cycle_ns:
-                cycle_ns = table.by_capacity(table.cycle_ns, bits) * self.node_nm / table.node_nm
-                banks = math.ceil(cycle_ns * clock_hz * 1e-9 - 1e-9)
-                if banks > BANKS:
-                    text = "an access takes {:.2g} ns, {} cycles at {:g} GHz; so many banks in turn are not priced"
-                    found.append(text.format(cycle_ns, banks, clock_hz / 1e9))
+            turns = self._cycles(table, bits, clock_hz)
+            if turns > BANKS:
+                text = (
+                    "two accesses to an array are {:.0f} cycles apart at {:g} GHz; so many banks in turn are no memory"
+                )
+                found.append(text.format(turns, clock_hz / 1e9))
         return found
 
     def area_mm2(self, level: Level) -> float:
-        return sum(
-            table.by_capacity(table.area_mm2, bits) * self._area_factor(table)
-            for table, bits in self._arrays(level)
-            if table.area_mm2
+        """Area of the memories of a level, in as many banks as its ports take: at least the area of one array."""
+        return sum(self._banked_mm2(level, table, bits) for table, bits in self._arrays(level) if table.area_mm2)
+
+    def _banked_mm2(self, level: Level, table: MemoryTable, bits: float) -> float:
+        """Each bank serves `access_bits` per cycle of its own: the fewest banks that serve the bandwidth."""
+        ports = level.words_per_cycle * level.word_bits / table.access_bits
+        turns = (float(n) for n in range(1, MOST_TURNS + 1))
+        slow = next(
+            (n for n in turns if self._cycles(table, bits / max(1.0, ports * n), level.clock_hz) <= n), MOST_TURNS
         )
+        banks = max(1.0, math.ceil(ports * slow - 1e-9))
+        whole_mm2, banked_mm2 = (table.by_capacity(table.area_mm2, bits / n) * n for n in (1.0, banks))
+        return max(whole_mm2, banked_mm2) * self._area_factor(table)
+
+    def _cycles(self, table: MemoryTable, bits: float, clock_hz: float) -> float:
+        """Clock cycles between two accesses to an array."""
+        if not table.cycle_ns:
+            return 1.0
+        cycle_ns = table.by_capacity(table.cycle_ns, bits) * self.node_nm / table.node_nm
+        return max(1.0, math.ceil(cycle_ns * clock_hz * 1e-9 - 1e-9))
 
     def mac_area_mm2(self, bits: int) -> float:
         return self.mac.area_um2(bits) * 1e-6 * (self.node_nm / self.mac.node_nm) ** 2

@@ -73,6 +73,14 @@ class Base:
             return DesignOutcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
 
 
+def technology_ends(registry: Any, name: str) -> dict[str, Values]:
+    """Changes to the technologies at the ends of a technology's published range, by name."""
+    if not registry.has("technology", name):
+        return {}
+    ends = registry.spec("technology", name).get("ends", ())
+    return {end: {("hardware", "technology"): registry.spec("technology", end)} for end in ends}
+
+
 def _put(here: Any, place: Place, value: Any) -> Any:
     """A copy of a table or list with a value at a place; branches beside the place are shared."""
     found: Any = list(here) if isinstance(here, list) else dict(here)

@@ -15,7 +15,7 @@ from .leaders import SKIP, Guard, Unit, comparisons, fiber, narrower, out_of_sig
 from .links import Link
 from .metadata import is_packed
 from .nest import ExecutedNest, flat
-from .sharing import NAME, Lanes
+from .sharing import NAME, SharedLanes
 from .stored import Contents
 
 CHUNK = 1 << 19
@@ -81,7 +81,7 @@ class Done:
     updates_wanted: Updates
     first: dict[int, Array]
     """By storage level, (instances, words): step of the first product of an output word."""
-    lanes: Lanes | None
+    lanes: SharedLanes | None
     """Lanes that share words; None: no lane waits for a word."""
     actual: int = 0
     left_out: int = 0
@@ -161,7 +161,7 @@ class Products:
 
         work, passed, tiles = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         stages = np.zeros((2, parts, self.units), dtype=np.int32)
-        lanes = Lanes.of(self.links, self.units) if NAME in self.charges and not self.dealt else None
+        lanes = SharedLanes.of(self.links, self.units) if NAME in self.charges and not self.dealt else None
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
         return Done(
@@ -262,7 +262,7 @@ class Products:
         return first, second
 
     def _shared(
-        self, lanes: Lanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array], offered: Array, alive: Array,
+        self, lanes: SharedLanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array], offered: Array, alive: Array,
         occupied: Array, passed: Array, at: Array,
     ) -> Array:  # fmt: skip
         """(parts, units) cycles with waiting for shared words; the slower stage of skips counts."""

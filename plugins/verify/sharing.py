@@ -38,7 +38,7 @@ class Queue:
 
 
 @attrs.define(eq=False)
-class Lanes:
+class SharedLanes:
     """Times of lanes under shared words; `advance` takes a block of steps."""
 
     together: Array
@@ -53,7 +53,7 @@ class Lanes:
     """(lanes,) steps with work so far."""
 
     @classmethod
-    def of(cls, links: Sequence[Link], units: int) -> Lanes | None:
+    def of(cls, links: Sequence[Link], units: int) -> SharedLanes | None:
         """None: no lane waits for a word. `links` towards the lanes, one per tensor."""
         together, queues, longest = np.arange(units), [], 1
         for link in links:

@@ -29,7 +29,21 @@ def doubts(problem: Problem) -> list[str]:
         found += [
             f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))
         ]
-    return found
+    return [*found, *(_skips(problem) if problem.space_spec is not None else ())]  # a check of hardware has no space
+
+
+def _skips(problem: Problem) -> Iterator[str]:
+    """Mechanisms of the space with skips that pass any number of positions per cycle."""
+    names = set()
+    for place in problem.places:
+        s = place.storage
+        sight = problem.hardware.compute.lookahead if s is None else problem.levels[s].memory.lookahead
+        for mechanism in problem.candidates("mechanism") if sight is None else ():
+            rules = [rule for rule, *_ in problem.filters(mechanism, place)]
+            if any(rule.action == "skip" and rule.width is None and rule.lookahead is None for rule in rules):
+                names.add(str(mechanism.name or mechanism.type_name))
+    for name in sorted(names):
+        yield f"mechanism '{name}': skips pass any number of positions per cycle; expected a width"
 
 
 def _own(problem: Problem, level: Level) -> Iterator[str]:
@@ -40,4 +54,4 @@ def _own(problem: Problem, level: Level) -> Iterator[str]:
     bits = max(widths, default=0.0) * level.word_bits
     if level.capacity_bits is not None and bits > max(PORTS_BITS, WIDEST * level.capacity_bits):
         share = bits / level.capacity_bits
-        yield f"{bits:,.0f} bits per cycle are {share:.2g} times its capacity; ports of this width are not priced"
+        yield f"{bits:,.0f} bits per cycle are {share:.2g} times its capacity; their banks have area, but no energy"

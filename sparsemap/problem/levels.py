@@ -40,6 +40,14 @@ class Level:
     bandwidth: float | None
     """Reads and writes together, words per cycle."""
     gate_skip: bool
+    clock_hz: float = 1e9
+
+    @property
+    def words_per_cycle(self) -> float:
+        """Words read and written per cycle; 0: unlimited."""
+        if self.bandwidth is not None:
+            return self.bandwidth
+        return (self.read_bandwidth or 0.0) + (self.write_bandwidth or 0.0)
 
     @property
     def memory_class(self) -> str:
@@ -128,6 +136,7 @@ def _level(index: int, memory: MemoryLevel, instances: int, clock_hz: float, wor
         write_bandwidth=in_units("write_bandwidth"),
         bandwidth=in_units("bandwidth"),
         gate_skip=memory.gate_skip,
+        clock_hz=clock_hz,
     )
     if mistakes:
         raise SpecError(mistakes)

@@ -109,7 +109,10 @@ def product(rng: random.Random) -> None:
 def cases_of(registry: Registry, family: str = "products") -> Cases:
     """Cases on all kinds of patterns, formats and mechanisms, under both cost models. The family `padded` has padded formats
     over every kind of pattern, `layers` convolutions with strides, dilations and padding, `wide` levels that read several
-    words at once, `mixed` all of these."""
+    words at once, `mixed` all of these, `shared` levels with every way to share words."""
+    if family == "shared":
+        ways = {"shared_words": ("lock-step", "separate", 1, 2, 8), "vectors": (False, False, True)}
+        return Cases(registry, PADDED, densities=EVERY, layers=[product, product, conv2d], keys=ways)
     if family == "mixed":
         kinds, keys = [product, depthwise, conv2d], {"access_words": (1, 1, 2, 4)}
         return Cases(registry, PADDED, densities=EVERY, layers=kinds, keys=keys)
@@ -124,7 +127,7 @@ def cases_of(registry: Registry, family: str = "products") -> Cases:
     return Cases(registry, SPACES, densities=[*SHARES, *PATTERNS])
 
 
-FAMILIES = "products", "padded", "layers", "wide", "mixed"
+FAMILIES = "products", "padded", "layers", "wide", "mixed", "shared"
 
 
 def tried(case: Case, probes: list[str], counts: Counter[str], alone: int = ALONE) -> Iterator[tuple[str, Exception]]:

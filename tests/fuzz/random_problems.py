@@ -59,7 +59,7 @@ class Case:
     """Storage levels: keys of the spec, but bandwidths as words per cycle and `bypass` as names of tensors."""
     compute: Mapping[str, Any]
     space: str | Mapping[str, Any]
-    cost_model: str
+    cost_model: str | Mapping[str, Any]
     word_bits: int = 16
     layer: Mapping[str, Any] | None = None
     """A workload's table without its densities, in place of a product."""

@@ -38,7 +38,7 @@ def test_built_in_hardware_raises_no_doubts(name: str) -> None:
         (
             {},
             {"clock": "8 GHz"},
-            "GLB: an access takes 0.81 ns, 7 cycles at 8 GHz; so many banks in turn are not priced",
+            "GLB: two accesses to an array are 7 cycles apart at 8 GHz; so many banks in turn are no memory",
         ),
         ({"capacity": "unlimited"}, {}, "GLB has no capacity: unlimited, without area and leakage"),
     ],
@@ -64,3 +64,31 @@ def test_memories_beyond_a_table_follow_its_last_rows(kib: int) -> None:
 
     energy_pj, area_mm2 = cost(kib)
     assert energy_pj > cost(64)[0] and area_mm2 > 0.9 * kib / 64 * cost(64)[1]
+
+
+def glb_mm2(clock: str = "1 GHz", **keys: object) -> float:
+    found = problem(GLB | keys, clock=clock)
+    return found.technology.area_mm2(found.levels[1])
+
+
+def test_words_per_cycle_and_clocks_take_banks() -> None:
+    """64 MB: 256 words of 16 bits are 64 banks of 64 bits, as in the table; 32 times as many words are 2,048 banks."""
+    one = glb_mm2(bandwidth="4 words/cycle")
+    assert glb_mm2() == pytest.approx(one, rel=0.3)
+    assert glb_mm2(bandwidth="8192 words/cycle") > 1.2 * one
+    assert glb_mm2(bandwidth="8192 words/cycle", clock="4 GHz") > 1.1 * glb_mm2(bandwidth="8192 words/cycle")
+    assert glb_mm2(bandwidth="1000000 words/cycle") > 80.0  # 250,000 banks of the smallest array
+
+
+def test_reads_and_writes_have_ports_of_their_own() -> None:
+    both = {"bandwidth": None, "read_bandwidth": "4096 words/cycle", "write_bandwidth": "4096 words/cycle"}
+    assert glb_mm2(**both) == glb_mm2(bandwidth="8192 words/cycle")
+
+
+def test_a_skip_without_a_width_is_doubted(tmp_path) -> None:
+    spec = 'kind = "mechanism"\nname = "far"\naction = "skip"\nfilters = [{ target = "P", leader = "Q" }]\n'
+    space = {"extends": "full", "gate-skip": {"candidates": ["none", "far"]}}
+    for more, count in (("", 1), ("width = 16\n", 0)):
+        (tmp_path / "far.toml").write_text(spec + more, "utf-8")
+        found = sparsemap.load_problem("mm1", "mobile", space, plugin_dirs=[tmp_path])
+        assert len([text for text in doubts(found) if "'far'" in text]) == count

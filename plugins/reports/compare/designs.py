@@ -16,14 +16,14 @@ import attrs
 from sparsemap import Result
 from sparsemap.cli import output
 from sparsemap.errors import SearchError, SparseMapError, shortened
-from sparsemap.files import aligned
+from sparsemap.files import aligned, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 
 from ..amounts import change_text, numbers_text
 from ..outcome import DesignOutcome
-from ..variants import MISSING, Base, Place
+from ..variants import MISSING, Base, Place, technology_ends
 from ..wording import time_text
 from .shares import in_order, level_table, levels_of, shares_of, shares_text
 from .sides import Compared, SidePart
@@ -206,7 +206,8 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     told = {base.design.problem.technology.label: name for name, base in zip(names, (first, second), strict=True)}
     among = [f"{name} in {technology}" for technology, name in told.items()]
     differ = f"technologies differ: {', '.join(among)}"
-    lines += ["", differ if len(told) > 1 else f"both in the technology {next(iter(told))}"]
+    both = f"both in the technology {next(iter(told))}{range_text(first, second)}"
+    lines += ["", output.wrapped(differ if len(told) > 1 else both)]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
@@ -218,6 +219,20 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
     lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
     return lines
+
+
+def range_text(first: Base, second: Base) -> str:
+    """`; EDP of the second over the first: 0.27x, 0.3x in 12nm-low`, and a warning where the better design changes."""
+    problem = first.design.problem
+    outcomes = {problem.technology.label: (first.outcome, second.outcome)}
+    for name, change in technology_ends(problem.registry, problem.technology.label).items():
+        outcomes[name] = first.changed(change), second.changed(change)
+    over = {name: b.costs["edp_js"] / a.costs["edp_js"] for name, (a, b) in outcomes.items() if a.valid and b.valid}
+    if len(over) < 2:
+        return ""
+    turns = min(over.values()) < 1.0 < max(over.values())
+    text = f"; EDP of the second over the first: {', '.join(f'{times(x)} in {name}' for name, x in over.items())}"
+    return text + (": undecided" if turns else "")
 
 
 def gained_lines(name: str, given: Design, best: Design) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -22,7 +22,7 @@ from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
 from ..amounts import change_text
-from ..variants import Base, Values, unlimited_bandwidth
+from ..variants import Base, Values, technology_ends, unlimited_bandwidth
 from ..wording import area_text, time_text
 from .shares import WORTH_NAMES, in_order, levels_of, ratio, ratios, shares_of, worth_of
 from .sides import Compared, SidePart, compared, name_of
@@ -109,6 +109,9 @@ class Verdict:
         if self.more < 1 + EQUAL:
             return f"{one} and {other} are equal for {subject}{f'; {rest} their {worth}' if rest else ''}."
         head = f"{one} is better than {other} for {subject}, by {times(self.more)} in {worth}{self.interval()}."
+        if turned := [f"{name} by {times(1 / over)}" for name, over in self.ends if over < 1 + EQUAL]:
+            known = f"in {best.technology} {one} is better by {times(self.more)}, {other} in {listed(turned)}"
+            head = f"Undecided between {one} and {other} for {subject}: {known} in {worth}."
         rest = f"It is the best of {len(self.sides)}; besides, {rest} its {worth}." if rest else ""
         limits = self.limits()
         seed = f"With seed {best.numbers['seed']} " if best.seeds else ""
@@ -124,6 +127,21 @@ class Verdict:
             return ""
         word = f": {WORDS['noise']}" if found.noise else ""
         return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
+
+    @cached_property
+    def ends(self) -> list[tuple[str, float]]:
+        """Technologies at the ends of the published range, and the worth of the second side over the best there."""
+        named = self.sides[0].technology
+        if self.registry is None or self.sides[0].seeds or len({side.technology for side in self.sides[:2]}) > 1:
+            return []
+        known = {
+            name: self.over(partial(_same, change)) for name, change in technology_ends(self.registry, named).items()
+        }
+        return [(name, over) for name, over in known.items() if over]
+
+    def range(self) -> str:
+        """`; 1.1x in 12nm-low, 1.4x in 12nm-high`."""
+        return f"; {', '.join(f'{times(over)} in {name}' for name, over in self.ends)}" if self.ends else ""
 
     def costs(self) -> str:
         """`takes 1.2 ms instead of 2 ms (-40 %), 3 mJ both`, areas too, and plans."""
@@ -232,7 +250,7 @@ class Verdict:
         if text := differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}"):
             yield f"{text}."
         elif self.sides[0].technology:
-            yield f"All in the technology {self.sides[0].technology}."
+            yield f"All in the technology {self.sides[0].technology}{self.range()}."
         bits = [side.word_bits for side in self.sides if side.word_bits]
         if len(bits) == len(self.sides) and len(set(bits)) > 1:
             few, text = min(bits[:2]), differ("Words", lambda side: f"has {side.word_bits} bits")
@@ -240,12 +258,21 @@ class Verdict:
 
     def apart(self, said: str, change: Callable[[Problem], Values]) -> str:
         """The ratio of the first two sides with a change of both chips."""
+        over = self.over(change)
+        if not over:
+            return ""
+        text = f"; {said}, the same designs differ by {times(max(over, 1 / over))}"
+        return text + (f", and {self.name(self.sides[1])} is better" if over < 1 else "")
+
+    def over(self, change: Callable[[Problem], Values]) -> float | None:
+        """Worth of the second side over the best, with a change of both; None where a side cannot be evaluated."""
         found = [_changed(side, self.worth, self.registry, change) for side in self.sides[:2] if self.registry]
         one, other = found or (None, None)
-        if not one or not other:
-            return ""
-        text = f"; {said}, the same designs differ by {times(max(one, other) / min(one, other))}"
-        return text + (f", and {self.name(self.sides[1])} is better" if one > other else "")
+        return other / one if one and other else None
+
+
+def _same(change: Values, problem: Problem) -> Values:
+    return change
 
 
 def _workload(part: SidePart) -> dict[str, Any]:

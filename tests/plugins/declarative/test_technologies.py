@@ -105,7 +105,7 @@ def test_platforms_are_as_dense_in_power_as_chips_and_papers_keep_their_technolo
     assert [row[0] for row in rows] == ["edge", "edge-16gbps", "mobile", "cloud"]
     assert all(50 <= float(row[8]) <= 500 for row in rows)  # mW/mm2 of memories and MACs
     old = CliRunner().invoke(cli, ["silicon", "cloud", "--technology", "12nm"])
-    assert old.output.splitlines()[1].split()[1:6] == ["12nm", "54.8", "192", "79.6", "15.3"]
+    assert old.output.splitlines()[1].split()[1:6] == ["12nm", "64.8", "192", "79.6", "15.3"]
     assert REGISTRY.get("study", "table-iv").technology == "12nm"
 
 

@@ -462,3 +462,21 @@ def test_a_folder_of_results_is_their_comparison(chips):
     assert list(json.loads(run("show", "breakdown", chips, "--json"))) == [
         f"{chip}/{x['name']}" for chip in sorted(CHIPS) for x in sorted(LAYERS, key=lambda x: x["name"])
     ]
+
+
+def test_a_verdict_holds_at_both_ends_of_the_technology_or_is_undecided(tmp_path) -> None:
+    """A chip that mostly leaks against a chip with dearer reads: the published range of leakage decides."""
+    registry = load()
+    levels = registry.spec("hardware", "mobile")["levels"]
+
+    def side(name, standard, clock, folder):
+        dram = levels[0] | {"standard": standard, "idle": "self-refresh"}
+        chip = {"extends": "mobile", "name": name, "clock": clock, "levels": [dram, *levels[1:]]}
+        search_network(NETWORK, chip, budget=60, objective="energy", out=str(folder / name))
+        return sides_of(folder / name)[0]
+
+    leaks, reads = side("leaks", "hbm2", "2.5 MHz", tmp_path), side("reads", "lpddr4", "1 GHz", tmp_path)
+    said = verdict([leaks, reads], registry)[0]
+    assert said.startswith("Undecided between leaks and reads for two: in 12nm-recommended")
+    said = verdict([side("leaks", "hbm2", "400 MHz", tmp_path / "faster"), reads], registry)[0]
+    assert re.search(r"by 1\.\d+x in energy\..* 12nm-recommended; 1\.\d+x in 12nm-low, 1\.\d+x in 12nm-high\.$", said)

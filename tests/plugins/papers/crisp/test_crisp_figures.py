@@ -93,13 +93,14 @@ def test_with_all_charges_the_order_stays_and_no_design_is_faster_than_its_densi
 
 
 def test_without_overlap_the_other_charges_leave_speed_at_one_over_density(registry):
-    """What is missing in `physical` where the MACs are the limit: fills and drains that do not hide."""
+    """What is missing in `physical` where the MACs are the limit: fills and drains that do not hide. An empty weight is 64
+    positions of x, and a skip passes 128 in a cycle: up to 7 % of the time."""
     dense, *others = (
         machine.best(LATE, 0.9, 21, "physical without overlap", registry)
         for machine in (DENSE, STC, *(one for one in CRISP if one.block == 64 and one.n > 1))
     )
     for row in others:
-        assert row["limit"] == "MAC" and 0.995 <= dense["cycles"] / row["cycles"] * row["density"] <= 1.001
+        assert row["limit"] == "MAC" and 0.93 <= dense["cycles"] / row["cycles"] * row["density"] <= 1.001
 
 
 def test_no_energy_is_set_by_hand(registry):
