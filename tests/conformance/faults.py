@@ -32,6 +32,7 @@ CHAIN = (
 )
 """Modules of the chain, one or more per section of docs/model.md."""
 TESTS = (
+    "tests/oracle/test_oracle.py",
     *(f"tests/plugins/analytic/test_{name}.py" for name in ("worked_examples", "cycles_by_hand", "charges", "skips")),
     *(f"tests/plugins/analytic/test_{name}.py" for name in ("windows", "lanes", "remainders", "against_reference")),
     *(
