@@ -31,8 +31,10 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
         if ratio > 0.0:
             x.mean_cycles = min(rounded_up(share * ratio) if ratio > 1.0 else x.mean_cycles, x.turns)
     x.compute_cycles = x.mean_cycles
+    x.worked_cycles = x.mean_cycles
     if m.imbalance or m.shared_words:
         ratio = waiting_ratio(m, k, x)
+        x.worked_cycles = min(max(share * x.shared_ratio, x.mean_cycles), x.turns)
         if ratio > 1.0:
             x.compute_cycles = min(max(rounded_up(share * ratio), x.mean_cycles), x.turns)
     if m.intersection:

@@ -227,9 +227,13 @@ class OneDesign:
     slowdown: Reals
     """(S,) share of the demanded words within a level's bandwidth."""
     compute_cycles: Real
+    worked_cycles: Real
+    """Compute cycles with waiting for shared words, without passed positions."""
     mean_cycles: Real
     """Compute cycles of the mean lane."""
     cycles: Real
+    shared_ratio: Real
+    """Cycles of units waiting for shared words, over the cycles of the mean unit."""
     stay: Real
     """Steps of a block of positions over which some operands stay."""
     stay_share: Real

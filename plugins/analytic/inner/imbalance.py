@@ -18,6 +18,7 @@ from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
 def thin(m: Facts, x: OneDesign) -> None:
     """Find the operands thinning the work, and the loops keeping the work within one tile."""
     x.alongs = 0
+    x.shared_ratio = 1.0
     for i in range(m.operand.shape[0]):
         x.looks[i] = finest_look(m, x, i)
     for s in range(m.S - 1):

@@ -257,8 +257,8 @@ def later_tile(
         if thinned(m, x):
             tile_work(m, x, t, h)
             spread, there = work_spread(m, k, x)
-        worked = max(worked, spread * x.mean_cycles / most / copies)
-        working = min(x.mean_cycles / most / each, 1.0)  # empty positions are passed always
+        worked = max(worked, spread * x.worked_cycles / most / copies)
+        working = min(x.worked_cycles / most / each, 1.0)  # empty positions are passed always
         some = min(some, 1.0 - power(1.0 - there, spare) * working)
         if t != m.output:
             own = words_spread(m, k, x, c, t, h) * x.each[t] / most / copies

@@ -132,6 +132,7 @@ def add_shared_words(m: Facts, k: FigureTables, x: OneDesign) -> None:
     units = x.crowd
     share = single_share(m, k, x)
     ratio = ahead(m, k, x, queue, share) if queue > 0.0 else any_share(m, k, x) / positive(share)
+    x.shared_ratio = max(ratio, 1.0)
     x.point_ratio[x.points] = ratio
     x.point_turns[x.points] = x.turns
     x.point_units[x.points] = units
