@@ -203,12 +203,11 @@ def _chip(known: ModelTables, chip: Chip) -> dict[str, Any]:
         "fanout", "capacity_bits", "metadata_capacity_bits", "word_bits", "access_words", "metadata_width",
         "read_bandwidth", "write_bandwidth", "bandwidth", "queue_pj", "leakage_mw", "asleep",
     )}  # fmt: skip
-    memories = [level.memory for level in levels] if known.options.shared_words else []
-    alone = [memory.shared_words == "separate" for memory in memories] or [False] * len(levels)
-    waits = [not (own or memory.shares_work) for own, memory in zip(alone, memories, strict=False)]
-    queues = [memory.queue_words if wait else np.inf for wait, memory in zip(waits, memories, strict=True)]
+    charged, memories = known.options.shared_words, [level.memory for level in levels]
+    alone = [charged and memory.shared_words == "separate" for memory in memories]
+    waits = [charged and not (own or memory.shares_work) for own, memory in zip(alone, memories, strict=True)]
     return reals | {
-        "queue": queues or [np.inf] * len(levels), "separate": alone,
+        "queue": [x.queue_words if wait else np.inf for x, wait in zip(memories, waits, strict=True)], "separate": alone,
         "data_words": [float(data_words(chip, s)) for s in range(len(chip))], "shared": chip.shared_capacity,
         "cluster": [float(level.memory.cluster) for level in levels], "sight": chip.lookahead,
         "instances": chip.instances[:-1].astype(np.float64),

@@ -11,7 +11,7 @@ import attrs
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.levels import Level
-from sparsemap.spec.units import bandwidth_words_per_cycle, format_bits
+from sparsemap.spec.units import format_bits
 
 from .technology_tables import (
     KIB_BITS,
@@ -35,10 +35,9 @@ BANKS = 4
 
 
 def _gigabytes_per_s(level: Level) -> float:
-    """Bandwidth of a level in 10^9 bytes per second, with words per cycle at 1 GHz; 0 if unlimited."""
-    rates = [level.memory.bandwidth, level.memory.read_bandwidth, level.memory.write_bandwidth]
-    words = max(bandwidth_words_per_cycle(rate, GHZ, level.word_bits) or 0.0 for rate in rates)
-    return words * level.word_bits / 8
+    """Bandwidth of a level in 10^9 bytes per second; 0 if unlimited."""
+    words = max(level.bandwidth or 0.0, level.read_bandwidth or 0.0, level.write_bandwidth or 0.0)
+    return words * level.word_bits / 8 * level.clock_hz / GHZ
 
 
 @attrs.frozen(kw_only=True)
@@ -146,19 +145,17 @@ class TableTechnology(Technology):
             if table.leakage_mw
         )
 
-    def doubts(self, level: Level, clock_hz: float) -> list[str]:
+    def doubts(self, level: Level) -> list[str]:
         found = []
         for table, bits in self._arrays(level):
             last_bits = table.capacity_kib[-1] * KIB_BITS
             if bits > last_bits:
                 text = "{} are beyond the table of {}, up to {}; energy and area follow its last two rows"
                 found.append(text.format(format_bits(bits), level.memory_class, format_bits(last_bits)))
-            turns = self._cycles(table, bits, clock_hz)
+            turns = self._cycles(table, bits, level.clock_hz)
             if turns > BANKS:
-                text = (
-                    "two accesses to an array are {:.0f} cycles apart at {:g} GHz; so many banks in turn are no memory"
-                )
-                found.append(text.format(turns, clock_hz / 1e9))
+                text = "two accesses to an array are {:.0f} cycles apart at {:g} GHz; more than {} banks in turn are no memory"
+                found.append(text.format(turns, level.clock_hz / 1e9, BANKS))
         return found
 
     def area_mm2(self, level: Level) -> float:

@@ -22,8 +22,7 @@ from .tally import ACTIONS, Tally, energy_action, metadata_of
 
 EXECUTED = frozenset({
     "gate-time", "positions", "drains", "sums", "holes", "remainders", "filter-metadata", "stay", "run-lengths", "pointers",
-    "overlap", "imbalance", "vectors", "leakage", "gated", "network", "intersection",
-    "shared-words",
+    "overlap", "imbalance", "shared-words", "vectors", "leakage", "gated", "network", "intersection",
 })  # fmt: skip
 """Charges with an execution of their own; all others are functions of the executed counts."""
 
@@ -187,11 +186,9 @@ def _copies(sim: Simulation, t: int, block: int) -> float:
 def _side_mm(sim: Simulation, level: int) -> float:
     """Side in mm of the square over all children of an instance."""
     problem = sim.problem
-    area = problem.technology.mac_area_mm2(problem.hardware.word_bits)
+    area = float(problem.chip.mac_area_mm2)
     for inner in reversed(problem.levels[level + 1 :]):
-        queues = 3 * problem.technology.queue_mm2(inner.memory.queue_words, inner.word_bits)
-        area = problem.technology.area_mm2(inner) + inner.fanout * area
-        area += queues * sim.problem.compute_instances / inner.instances
+        area = float(problem.chip.area_mm2[inner.index]) + inner.fanout * area
     return math.sqrt(problem.levels[level].fanout * area)
 
 

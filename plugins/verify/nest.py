@@ -172,11 +172,15 @@ class ExecutedNest(Design):
         chain = self.chains[tensor]
         return chain[chain.index(level) + 1]
 
+    @cached_property
+    def charges(self) -> frozenset[str]:
+        """The charges of the problem's cost model."""
+        return frozenset(charge.type_name for charge in getattr(self.problem.cost_model, "charges", ()))
+
     def separate(self, tensor: int, child: int) -> bool:
         """Whether each child reads or updates words of its own, also where children have tiles at the same place."""
-        charges = {charge.type_name for charge in getattr(self.problem.cost_model, "charges", ())}
         memory = self.problem.levels[self.stored(tensor)[-1]].memory
-        return child == self.levels and "shared-words" in charges and memory.shared_words == "separate"
+        return child == self.levels and "shared-words" in self.charges and memory.shared_words == "separate"
 
     @cached_property
     def gaps(self) -> tuple[Array | None, ...]:

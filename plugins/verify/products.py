@@ -109,7 +109,6 @@ class Products:
         self.skips = self.unit is not None and self.unit.rule.action == SKIP
         """Whether the unit skips; otherwise it may gate."""
         self.inner = [chain[-2] for chain in nest.chains]
-        self.charges = frozenset(charge.type_name for charge in getattr(nest.problem.cost_model, "charges", ()))
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.all_guards, self.dealt = guards, dealt(nest)
         self.vectors = None if self.dealt else VectorSteps.of(nest)
@@ -161,7 +160,7 @@ class Products:
 
         work, passed, tiles = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         stages = np.zeros((2, parts, self.units), dtype=np.int32)
-        lanes = SharedLanes.of(self.links, self.units) if NAME in self.charges and not self.dealt else None
+        lanes = SharedLanes.of(self.links, self.units) if NAME in self.nest.charges and not self.dealt else None
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
         return Done(
@@ -266,10 +265,10 @@ class Products:
         occupied: Array, passed: Array, at: Array,
     ) -> Array:  # fmt: skip
         """(parts, units) cycles with waiting for shared words; the slower stage of skips counts."""
-        whole = lanes.of_any if lanes.lock_step else lambda some: some
+        whole = lanes.of_any
         works = whole(occupied)
-        cycles = works + (whole(passed) & ~works if "positions" in self.charges else 0.0)
-        if "intersection" in self.charges:
+        cycles = works + (whole(passed) & ~works if "positions" in self.nest.charges else 0.0)
+        if "intersection" in self.nest.charges:
             first, second = self._stages(rows, contents, there, offered, alive, works, whole)
             cycles = cycles + np.where(first.sum(axis=0) >= second.sum(axis=0), first, second)
         return lanes.advance(cycles.astype(np.float64), works, at)

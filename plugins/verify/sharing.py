@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -37,7 +38,7 @@ class Queue:
         return self.sent[group]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)
 class SharedLanes:
     """Times of lanes under shared words; `advance` takes a block of steps."""
 
@@ -70,17 +71,20 @@ class SharedLanes:
             return None
         return cls(together, queues, np.zeros(units), np.zeros((units, longest)), np.zeros(units, dtype=np.int64))
 
-    @property
-    def lock_step(self) -> bool:
-        return len(np.unique(self.together)) < len(self.together)
+    @cached_property
+    def _sets(self) -> tuple[Array, Array, Array]:
+        """Lanes set by set, where each set begins, and the set of each of these lanes."""
+        order = np.argsort(self.together, kind="stable")
+        _, begins, at = np.unique(self.together[order], return_index=True, return_inverse=True)
+        return order, begins, at.reshape(-1)
 
     def of_any(self, some: Array) -> Array:
         """(steps, lanes) bool: some lane of the set."""
-        order = np.argsort(self.together, kind="stable")
-        _names, begins, at = np.unique(self.together[order], return_index=True, return_inverse=True)
-        by_set = np.logical_or.reduceat(some[:, order], begins, axis=1)
+        order, begins, at = self._sets
+        if len(begins) == len(order):
+            return some
         found = np.empty_like(some)
-        found[:, order] = by_set[:, at.reshape(-1)]
+        found[:, order] = np.logical_or.reduceat(some[:, order], begins, axis=1)[:, at]
         return found
 
     def advance(self, cycles: Array, works: Array, at: Array) -> Array:
@@ -89,7 +93,6 @@ class SharedLanes:
         `works` (steps, lanes): the step takes a word of each queue; `at`: first steps of the parts."""
         if not self.queues:
             total: Array = np.add.reduceat(cycles, at, axis=0)
-            self.time += total.sum(axis=0)
             return total
         before, rows = self.time.copy(), []
         for step, (own, working) in enumerate(zip(cycles, works, strict=True)):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import listed
-from ..spec import units
 
 if TYPE_CHECKING:
     from .levels import Level
@@ -24,11 +23,8 @@ def doubts(problem: Problem) -> list[str]:
     names = [level.name for level in inner if level.capacity_bits is None]
     has = "have" if len(names) > 1 else "has"
     found = [f"{listed(names)} {has} no capacity: unlimited, without area and leakage"] if names else []
-    clock_hz = units.frequency_hz(problem.hardware.clock)
     for level in inner:
-        found += [
-            f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level, clock_hz))
-        ]
+        found += [f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level))]
     return [*found, *(_skips(problem) if problem.space_spec is not None else ())]  # a check of hardware has no space
 
 

@@ -40,7 +40,7 @@ class Level:
     bandwidth: float | None
     """Reads and writes together, words per cycle."""
     gate_skip: bool
-    clock_hz: float = 1e9
+    clock_hz: float
 
     @property
     def words_per_cycle(self) -> float:

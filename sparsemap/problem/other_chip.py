@@ -24,5 +24,5 @@ def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
     for s, level in enumerate(levels):
         found: dict[str, Any] = {name: getattr(chip, name)[s].item() for name in ("instances", *FIGURES, *LIMITS)}
         found |= {name: None for name in LIMITS if found[name] == math.inf}
-        rows.append(attrs.evolve(level, name=chip.names[s], **found))
+        rows.append(attrs.evolve(level, name=chip.names[s], clock_hz=float(chip.clock_hz), **found))
     return tuple(rows)

@@ -38,7 +38,7 @@ def test_built_in_hardware_raises_no_doubts(name: str) -> None:
         (
             {},
             {"clock": "8 GHz"},
-            "GLB: two accesses to an array are 7 cycles apart at 8 GHz; so many banks in turn are no memory",
+            "GLB: two accesses to an array are 7 cycles apart at 8 GHz; more than 4 banks in turn are no memory",
         ),
         ({"capacity": "unlimited"}, {}, "GLB has no capacity: unlimited, without area and leakage"),
     ],

@@ -214,6 +214,7 @@ def level(memory: MemoryLevel, kib: float | None = None, **changes: Any) -> Leve
         "read_bandwidth": None,
         "write_bandwidth": None,
         "bandwidth": None,
+        "clock_hz": 1e9,
         "gate_skip": False,
     }
     return Level(**{**given, **changes})

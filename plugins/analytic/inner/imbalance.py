@@ -12,7 +12,7 @@ from .facts import SKIP, Facts
 from .ratios import by_lanes, work_ratio
 from .records import FigureTables
 from .sharing import add_shared_words
-from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
+from .work import APART, EXTENT, STAYS, fit_boxes, record_point, stride_of, thinned, widen
 
 
 def thin(m: Facts, x: OneDesign) -> None:
@@ -63,11 +63,7 @@ def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
 
 def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     """Largest ratio, over all waiting points, of the fullest unit's work to the mean; 0 without thinned work."""
-    some = 0
-    for i in range(m.operand.shape[0]):
-        if x.looks[i] < inf:
-            some = 1
-    if not some or not x.used[m.S] > 1.0:
+    if not thinned(m, x) or not x.used[m.S] > 1.0:
         return 0.0
     find_coupled(m, x)
     for d in range(m.D):
@@ -167,12 +163,7 @@ def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whol
     else:
         widen(m, x, h)
     fit_boxes(m, x)
-    x.point_ratio[x.points] = work_ratio(m, k, x)
-    x.point_turns[x.points] = x.parts
-    x.point_units[x.points] = x.crowd
-    for a in range(x.alongs):
-        x.point_loop[x.points, a] = x.along_bound[a]
-    x.points += 1
+    record_point(x, work_ratio(m, k, x), x.parts, x.crowd)
 
 
 def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:

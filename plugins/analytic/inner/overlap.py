@@ -15,7 +15,7 @@ from .ratios import ONE, ROOT_OF_TWO_PI, TWO, by_lanes, loose, work_of, work_rat
 from .records import Counts, FigureTables
 from .skipping import rounded_up
 from .stored import positive
-from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
+from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, thinned, widen
 
 NEAR = 0.1
 """If the shorter of two times is below this share of the longer, only the longer counts."""
@@ -264,14 +264,6 @@ def later_tile(
             own = words_spread(m, k, x, c, t, h) * x.each[t] / most / copies
             square += own * own
     return later(each, both, worked, sqrt(square), some)
-
-
-def thinned(m: Facts, x: OneDesign) -> Whole:
-    """Whether a skip thins the work of any operand."""
-    for i in range(m.operand.shape[0]):
-        if x.looks[i] < inf:
-            return 1
-    return 0
 
 
 def overlapped(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> Real:

@@ -9,9 +9,8 @@ from sparsemap.inner.types import Real, Whole
 from .design import OneDesign
 from .facts import Facts
 from .records import FigureTables
-from .sharing import couple_words, some_work, thinning_movers
+from .sharing import couple_words, own_extents, some_work
 from .stored import positive
-from .work import EXTENT
 
 TERMS = 16.0
 """Lengths of runs beyond two blocks taken one by one; further lengths are a geometric series."""
@@ -91,14 +90,9 @@ def find_blocks(m: Facts, k: FigureTables, x: OneDesign) -> None:
     if couple_words(m, x) > 0.0:
         for a in range(x.alongs):
             x.along_bound[a] = 1.0
+    own_extents(m, x)
     for i in range(m.operand.shape[0]):
         steps = steps_of_word(m, x, m.operand[i])
-        if not x.looks[i] < inf or not steps > 1.0:
-            continue
-        for d in range(m.D):
-            x.apart[EXTENT, d] = 1.0
-        for a in range(x.alongs):
-            if thinning_movers(m, x, x.along_dim[a]) == 1:
-                x.apart[EXTENT, x.along_dim[a]] *= x.along_bound[a]
-        x.stay = min(x.stay, steps)
-        x.stay_share *= some_work(m, k, x, i)
+        if x.looks[i] < inf and steps > 1.0:
+            x.stay = min(x.stay, steps)
+            x.stay_share *= some_work(m, k, x, i)

@@ -13,7 +13,7 @@ from .ratios import work_ratio
 from .records import Counts, FigureTables
 from .stored import positive
 from .tables import EMPTY, KINDS, emptiness, one_figure
-from .work import EXTENT, fit_boxes
+from .work import EXTENT, fit_boxes, record_point, thinned
 
 
 def couple_words(m: Facts, x: OneDesign) -> Real:
@@ -57,10 +57,8 @@ def some_work(m: Facts, k: FigureTables, x: OneDesign, i: Whole) -> Real:
     return 1.0 - one_figure(k, KINDS * t + EMPTY, 1, 0.0) if not m.by_shape[t] else 1.0
 
 
-def single_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
-    """Share of the steps with work in one unit."""
-    for d in range(m.D):
-        x.apart[EXTENT, d] = 1.0
+def all_work(m: Facts, k: FigureTables, x: OneDesign) -> Real:
+    """Share of the steps with a nonzero of every thinning operand in the extents of `apart`."""
     found = 1.0
     for i in range(m.operand.shape[0]):
         if x.looks[i] < inf:
@@ -68,21 +66,33 @@ def single_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     return found
 
 
-def any_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
-    """Share of the steps with work in any of the units stepping together. Units along loops moving one operand have work
-    if the step has a nonzero of the operand for any of them; other loops count whole positions."""
+def single_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
+    """Share of the steps with work in one unit."""
+    for d in range(m.D):
+        x.apart[EXTENT, d] = 1.0
+    return all_work(m, k, x)
+
+
+def own_extents(m: Facts, x: OneDesign) -> Real:
+    """Write the extents of one step over the coupled loops moving a single thinning operand; return the bounds of the
+    loops moving several."""
     positions = 1.0
     for d in range(m.D):
         x.apart[EXTENT, d] = 1.0
     for a in range(x.alongs):
-        if thinning_movers(m, x, x.along_dim[a]) == 1:
+        movers = thinning_movers(m, x, x.along_dim[a])
+        if movers == 1:
             x.apart[EXTENT, x.along_dim[a]] *= x.along_bound[a]
-        elif thinning_movers(m, x, x.along_dim[a]) > 1:
+        elif movers > 1:
             positions *= x.along_bound[a]
-    found = 1.0
-    for i in range(m.operand.shape[0]):
-        if x.looks[i] < inf:
-            found *= some_work(m, k, x, i)
+    return positions
+
+
+def any_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
+    """Share of the steps with work in any of the units stepping together. Units along loops moving one operand have work
+    if the step has a nonzero of the operand for any of them; other loops count whole positions."""
+    positions = own_extents(m, x)
+    found = all_work(m, k, x)
     return 1.0 - power(1.0 - found, positions) if positions > 1.0 else found
 
 
@@ -133,22 +143,13 @@ def add_shared_words(m: Facts, k: FigureTables, x: OneDesign) -> None:
     share = single_share(m, k, x)
     ratio = ahead(m, k, x, queue, share) if queue > 0.0 else any_share(m, k, x) / positive(share)
     x.shared_ratio = max(ratio, 1.0)
-    x.point_ratio[x.points] = ratio
-    x.point_turns[x.points] = x.turns
-    x.point_units[x.points] = units
-    for a in range(x.alongs):
-        x.point_loop[x.points, a] = x.along_bound[a]
-    x.points += 1
+    record_point(x, ratio, x.turns, units)
 
 
 def queue_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     """pJ of shared words passing the queues of the units. Designs without skips pass the queues by."""
-    thins = 0
-    for i in range(m.operand.shape[0]):
-        if x.looks[i] < inf:
-            thins = 1
     added = 0.0
-    for t in range(m.T):
-        if thins and m.queue_pj[m.innermost[t]] > 0.0 and shares_words(m, x, t):
+    for t in range(m.T if thinned(m, x) else 0):
+        if m.queue_pj[m.innermost[t]] > 0.0 and shares_words(m, x, t):
             added += (c.actual + c.gated) * m.queue_pj[m.innermost[t]]
     return added

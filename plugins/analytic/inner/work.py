@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsemap.inner.primitives import ceil
+from sparsemap.inner.primitives import ceil, inf
 from sparsemap.inner.types import Real, Whole
 
 from .design import OneDesign
@@ -97,3 +97,21 @@ def fit_boxes(m: Facts, x: OneDesign) -> None:
     x.volume = 1.0
     for d in range(m.D):
         x.volume *= x.apart[EXTENT, d]
+
+
+def thinned(m: Facts, x: OneDesign) -> Whole:
+    """Whether a skip thins the work of any operand."""
+    for i in range(m.operand.shape[0]):
+        if x.looks[i] < inf:
+            return 1
+    return 0
+
+
+def record_point(x: OneDesign, ratio: Real, turns: Real, units: Real) -> None:
+    """Record a waiting point of `units` along the loops `along_bound`, met in `turns` parts of the run."""
+    x.point_ratio[x.points] = ratio
+    x.point_turns[x.points] = turns
+    x.point_units[x.points] = units
+    for a in range(x.alongs):
+        x.point_loop[x.points, a] = x.along_bound[a]
+    x.points += 1

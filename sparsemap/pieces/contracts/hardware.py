@@ -172,7 +172,7 @@ class Technology(Piece):
         """Leakage power of a level per instance, in mW."""
         return 0.0
 
-    def doubts(self, level: Level, clock_hz: float) -> Sequence[str]:
+    def doubts(self, level: Level) -> Sequence[str]:
         """Sentences on figures of a level outside the sources, for a warning before a search."""
         return ()
 
