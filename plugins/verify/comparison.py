@@ -84,6 +84,9 @@ class CountComparison:
         padding."""
         if problem.padded and ENDS in self.less and FULL in self.models:
             self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
+        for model in (*self.models.values(), *(without for _, without in self.less.values())):
+            for walked in filter(None, (sim, self.other)):
+                walked.also_pay(frozenset(charge.type_name for charge in charges_of(model)))
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
         """Charge a trial under every fidelity; with `effects`, also without each charge."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -15,7 +15,7 @@ from .leaders import SKIP, Guard, Unit, comparisons, fiber, narrower, out_of_sig
 from .links import Link
 from .metadata import is_packed
 from .nest import ExecutedNest, flat
-from .sharing import NAME, SharedLanes
+from .sharing import NAME, WAITED, SharedLanes
 from .stored import Contents
 
 CHUNK = 1 << 19
@@ -57,6 +57,15 @@ class Updates:
 
 
 @attrs.define(eq=False)
+class SharedTime:
+    """Lanes that share words, and their cycles so far."""
+
+    lanes: SharedLanes
+    cycles: Array
+    """(parts, computes) cycles of each unit with waiting for shared words."""
+
+
+@attrs.define(eq=False)
 class Done:
     """Work of the compute units, and traffic with the innermost level that stores each tensor."""
 
@@ -70,8 +79,8 @@ class Done:
     """(parts, computes) cycles of skips of tiles without a tile within their width, for `intersection`."""
     partly: Array
     """(parts, computes) extra cycles of shared steps with partly filled lanes, for `vectors`."""
-    shared: Array
-    """(parts, computes) cycles of each unit with waiting for shared words, for `shared-words`."""
+    shared: dict[frozenset[str], SharedTime] | None
+    """By the charges of `WAITED` that are paid, cycles with waiting for shared words; None: no lane waits for a word."""
     output: Array
     reads: dict[int, Reads]
     """By operand, the reads that took place."""
@@ -81,8 +90,6 @@ class Done:
     updates_wanted: Updates
     first: dict[int, Array]
     """By storage level, (instances, words): step of the first product of an output word."""
-    lanes: SharedLanes | None
-    """Lanes that share words; None: no lane waits for a word."""
     actual: int = 0
     left_out: int = 0
     """Computes gated or skipped by the unit."""
@@ -92,10 +99,11 @@ class Done:
         """(parts, computes) cycles without a product. Both stages work at once; the slower one sets the rate."""
         return self.stages.max(axis=0) + self.tiles
 
-    def cycles(self, charges: Container[str]) -> Array:
+    def cycles(self, charges: frozenset[str]) -> Array:
         """(parts, computes) cycles of each unit with the charges."""
-        if NAME in charges and self.lanes is not None:
-            return self.shared + self.tiles if "intersection" in charges else self.shared
+        if NAME in charges and self.shared is not None:
+            waited = self.shared[WAITED.intersection(charges)].cycles
+            return waited + self.tiles if "intersection" in charges else waited
         found = self.work + self.passed if "positions" in charges else self.work
         found = found + self.partly if "vectors" in charges else found
         return found + self.looked if "intersection" in charges else found
@@ -130,8 +138,16 @@ class Products:
         """Steps of an indivisible block."""
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
+        self.waited = set[frozenset[str]]()
+        """Charges of `WAITED` under each of which waiting for shared words is counted."""
+        self.also_pay(nest.charges)
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
         self.first_levels = nest.stored(nest.output) if is_packed(nest, nest.output) else ()
+
+    def also_pay(self, charges: frozenset[str]) -> None:
+        """Later runs record what `Done.cycles` needs under the charges."""
+        if NAME in charges:
+            self.waited.add(charges & WAITED)
 
     def run(
         self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
@@ -160,13 +176,21 @@ class Products:
 
         work, passed, tiles = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         stages = np.zeros((2, parts, self.units), dtype=np.int32)
-        lanes = SharedLanes.of(self.links, self.units) if NAME in self.nest.charges and not self.dealt else None
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
         return Done(
-            work, passed, stages, tiles, partly, np.zeros((parts, self.units)), np.zeros(link.size), reads(), reads(),
-            updates(), updates(), first, lanes,
+            work, passed, stages, tiles, partly, self._waiting(parts), np.zeros(link.size), reads(), reads(),
+            updates(), updates(), first,
         )  # fmt: skip
+
+    def _waiting(self, parts: int) -> dict[frozenset[str], SharedTime] | None:
+        found = dict[frozenset[str], SharedTime]()
+        for charges in self.waited if not self.dealt else ():
+            lanes = SharedLanes.of(self.links, self.units)
+            if lanes is None:
+                return None
+            found[charges] = SharedTime(lanes, np.zeros((parts, self.units)))
+        return None if self.dealt else found
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -214,9 +238,9 @@ class Products:
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
         at = np.maximum(begins[first:last] - rows.start, 0)
-        if done.lanes is not None:
-            done.shared[first:last] += self._shared(
-                done.lanes, rows, contents, there, offered, alive, occupied, passed, at
+        for charges, shared in (done.shared or {}).items():
+            shared.cycles[first:last] += self._shared(
+                charges, shared.lanes, rows, contents, there, offered, alive, occupied, passed, at
             )
         for total, mine in (
             (done.work, occupied), (done.passed, passed), (done.stages[0], first_stage), (done.stages[1], second_stage),
@@ -261,14 +285,14 @@ class Products:
         return first, second
 
     def _shared(
-        self, lanes: SharedLanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array], offered: Array, alive: Array,
-        occupied: Array, passed: Array, at: Array,
+        self, charges: frozenset[str], lanes: SharedLanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array],
+        offered: Array, alive: Array, occupied: Array, passed: Array, at: Array,
     ) -> Array:  # fmt: skip
         """(parts, units) cycles with waiting for shared words; the slower stage of skips counts."""
         whole = lanes.of_any
         works = whole(occupied)
-        cycles = works + (whole(passed) & ~works if "positions" in self.nest.charges else 0.0)
-        if "intersection" in self.nest.charges:
+        cycles = works + (whole(passed) & ~works if "positions" in charges else 0.0)
+        if "intersection" in charges:
             first, second = self._stages(rows, contents, there, offered, alive, works, whole)
             cycles = cycles + np.where(first.sum(axis=0) >= second.sum(axis=0), first, second)
         return lanes.advance(cycles.astype(np.float64), works, at)

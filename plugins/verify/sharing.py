@@ -13,6 +13,8 @@ from sparsemap.pieces.contracts.base import Array
 from .links import Link
 
 NAME = "shared-words"
+WAITED = frozenset({"positions", "intersection"})
+"""Charges with cycles that lanes wait for together."""
 
 
 def owners(link: Link) -> Array:

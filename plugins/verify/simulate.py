@@ -142,6 +142,11 @@ class Simulation:
                     found[t].add(ranks[-len(inner) - 1].loop)
         return found
 
+    def also_pay(self, charges: frozenset[str]) -> None:
+        """Later trials can be charged under these charges too."""
+        for products in filter(None, (self.products, self.timed_products)):
+            products.also_pay(charges)
+
     @cached_property
     def dense(self) -> dict[tuple[str, int, int], tuple[float, float]]:
         """See `dense_counts`."""

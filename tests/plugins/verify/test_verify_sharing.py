@@ -116,3 +116,25 @@ def test_energy_and_cycles_of_all_charges_are_those_of_execution(shared_words) -
     found = verify(*build(table | {"cost_model": {"extends": "physical"}}), trials=4, compare=True)
     ratios = next(one for one in found.fidelities if one.name == "physical").ratios
     assert ratios[0] == pytest.approx(1.0, rel=0.03) and ratios[1] == pytest.approx(1.0, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    "charge, unit", [("positions", "none"), ("intersection", "skip-both"), ("shared-words", "skip-both")]
+)
+@pytest.mark.parametrize("shared_words", ["lock-step", 2])
+def test_the_effect_of_a_charge_is_the_difference_of_two_executions(shared_words, charge, unit) -> None:
+    """Lanes wait for the positions and steps of skips of other lanes, where these are charged; a model that lacks a charge
+    claims too little by as much."""
+    loops, sizes = {"L2_T": ["k=64"], "L2_S": ["n=4", "m=2"]}, {"k": 64, "n": 4, "m": 2}
+    table = lanes(shared_words, loops, 0.4, 0.3, {"Buffer": "none", "MAC": unit}, **sizes)
+    table["hardware"]["compute"] = table["hardware"].get("compute", {}) | {"lookahead": 2}
+    charges = [one.type_name for one in registry().resolve("cost-model", "physical").charges]
+
+    def verified(left):
+        return verify(*build(table | {"cost_model": {"type": "analytic", "charges": left}}), trials=1, compare=True)
+
+    every, less = verified(charges), verified([one for one in charges if one != charge])
+    effect = {one.name: one.executed for one in every.effects}[charge]
+    assert effect[1] > 0
+    assert effect[1] == every.row("cycles").mean - less.row("cycles").mean
+    assert less.missed[charge][1] == pytest.approx(effect[1] / less.row("cycles").expected)
