@@ -251,8 +251,9 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
         "words": (T, S + 1), "used": (S + 1,), "steps": (S,), "loop_bound": (P,), "digit": (L, D), "own_share": (S, D),
         "delivered": (S,), "accesses": (S,), "partition": (S,), "leaving": (S,), "moved": (2, R), "rank_bound": (T, P),
         "rank_inside": (T, P + 1, D), "granule_extent": (T, D), "part": (7, D), "factor": (D,), "factor_beyond": (D,),
-        "effect": (F,), "effect_still": (F,), "effect_empty": (F, T), "effect_words": (F, T), "scan_bound": (P,),
-        "stays": (D,), "entry": (T * S * P, 6), "rank_box": (P + 1, R), "rank_below": (P + 1, R), "rank_group": (P + 1, R),
+        "effect": (F,), "effect_access": (F,), "effect_fill": (F,), "effect_empty": (F, T), "effect_words": (F, T),
+        "scan_bound": (P,), "stays": (D,), "entry": (T * S * P, 6), "rank_box": (P + 1, R), "rank_below": (P + 1, R),
+        "rank_group": (P + 1, R),
         "rank_length": (P + 1,), "rank_longest": (P + 1,), "rank_positions": (P + 1,), "tile": (R,), "needed_share": (S, T),
         "led_share": (S, T), "state": (3, O), "level_cycles": (S,), "slowdown": (S,), "waits": (A,), "compared": (A,),
         "entry_chance": (A, T), "comparator": (A,), "list_step": (T,), "none_here": (T,), "looks": (O,), "held": (S, T, D),
@@ -288,7 +289,7 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
     }  # fmt: skip
     design = _with_room(functions.OneDesign(), sizes, wholes)
     reals = ("read", "fill", "update", "gone_read", "gone_update", "read_bits", "fill_bits", "update_bits", "gone_read_bits",
-             "gone_update_bits", "share", "still", "own", "comes", "goes")  # fmt: skip
+             "gone_update_bits", "share", "accessed", "filled", "own", "comes", "goes")  # fmt: skip
     counts = dict.fromkeys(reals, (T, S)) | {"leaving": (S,), "led": (T, T, S), "scale": (3, S), "there": (O,)}
     counts["ranks"] = (T * S * P, 10)
     every, timed = (_with_room(functions.Counts(), counts, {"kind": (T, S), "impossible": (O,)}) for _ in range(2))

@@ -14,13 +14,14 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
 from .charges import ChargedTrial, charges_of
+from .leaders import STAY
 from .simulate import Simulation
 from .tally import Tally
 
 COMPARED = 3
 """Trials executed under every fidelity."""
 ENDS = "remainders"
-"""The charge that changes the set of iterations: the walks with and without it differ."""
+"""The charge that changes the set of iterations of a padded problem: the walks with and without it differ."""
 FULL = "physical"
 FIDELITIES = ("timeloop", FULL)
 UNREADABLE = "entry-bits"
@@ -79,30 +80,36 @@ class CountComparison:
                     without = _with(problem, attrs.evolve(whole, charges=others))
                     if self._readable(without):
                         self.less[charge.type_name] = name, without
-        self.other: Simulation | None = None
-        """For a padded problem, the walk with the end of loops opposite to `sim`: at the end of the data, or of the
-        padding."""
-        if problem.padded and ENDS in self.less and FULL in self.models:
-            self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
+        self.walks = {self._walked(problem): sim}
+        """Simulations by the charges that change what takes place."""
         for model in (*self.models.values(), *(without for _, without in self.less.values())):
-            for walked in filter(None, (sim, self.other)):
-                walked.also_pay(frozenset(charge.type_name for charge in charges_of(model)))
+            walked = self._walked(model)
+            if walked not in self.walks:
+                self.walks[walked] = Simulation(model, sim.designs)
+            self.walks[walked].also_pay(frozenset(charge.type_name for charge in charges_of(model)))
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
         """Charge a trial under every fidelity; with `effects`, also without each charge."""
-        other = trial
-        if self.other is not None:
-            other = ChargedTrial(self.other, self.other.trial(np.random.default_rng(len(self.paid)), charged=True))
-        own = self._ends(self.sim.problem)
-        walks = {name: trial if self._ends(model) == own else other for name, model in self.models.items()}
-        found = {name: _cost(walks[name].pay(charges_of(model))) for name, model in self.models.items()}
+        own = self._walked(self.sim.problem)
+        trials = {own: trial}
+        for walked, sim in self.walks.items():
+            if walked != own:
+                given = None if ENDS in walked ^ own else self._words(trial)
+                rng = np.random.default_rng(len(self.paid))
+                trials[walked] = ChargedTrial(sim, sim.trial(rng, charged=True, given=given))
+        found = {name: _cost(trials[self._walked(model)].pay(charges_of(model))) for name, model in self.models.items()}
         for name, (_, model) in self.less.items() if effects else ():
-            paid = trial if self._ends(model) == own else other
-            found["less " + name] = _cost(paid.pay(charges_of(model), as_modelled=True))
+            found["less " + name] = _cost(trials[self._walked(model)].pay(charges_of(model), as_modelled=True))
         self.paid.append(found)
 
-    def _ends(self, problem: Problem) -> bool:
-        return any(charge.type_name == ENDS for charge in charges_of(problem))
+    def _words(self, trial: ChargedTrial) -> dict[int, np.ndarray]:
+        """The nonzeros of a trial, for another walk over the same words."""
+        contents = trial.trial.energy.contents
+        return {t: contents[t].mask.reshape(-1).astype(np.float64) for t in self.sim.nest.operands}
+
+    def _walked(self, problem: Problem) -> frozenset[str]:
+        changing = {STAY, ENDS} if problem.padded else {STAY}
+        return frozenset(charge.type_name for charge in charges_of(problem) if charge.type_name in changing)
 
     def run(self, trials: int, seed: int, effects: int = 0) -> None:
         """Add trials on random tensors; the first `effects` are also charged without each charge."""

@@ -19,6 +19,8 @@ from .nest import Boxes, ExecutedNest
 from .stored import Contents, store_zeros
 
 GATE, SKIP = "gate", "skip"
+STAY = "stay"
+"""The charge for tiles shared by children and steps."""
 HELD_BACK = {GATE: "gated_", SKIP: "skipped_"}
 """Prefix of the names of removed actions, by kind of filter."""
 
@@ -248,10 +250,10 @@ def granule(nest: ExecutedNest, tensor: int) -> Array:
 
 def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[Loop, int]:
     """Loops between a level and its child, inner to outer, that extend a leader tile, with the number of their
-    iterations.
+    iterations: a single access takes the words of several iterations.
 
-    Over these loops a tile of the target stays or is multicast, or a single access takes the words of several
-    iterations."""
+    With `stay`, each child and step has a leader tile of its own, and the link sends what any of them needs. Without,
+    the leader tile of all children and steps of an access decides for each."""
     words = nest.problem.levels[level].memory.access_words
     more = math.ceil(words / math.prod(nest.widths(target, nest.extents(child))))
     region: dict[Loop, int] = {}
@@ -260,6 +262,8 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
         relevant = nest.relevant(target, loop.axis)
         if relevant and loop.bound > 1 and more > 1:
             region[loop], more = min(more, loop.bound), 1
+        if STAY in nest.charges:
+            continue
         if loop.spatial:
             if not (relevant or nest.separate(target, child)):
                 region[loop] = loop.bound
@@ -273,9 +277,10 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
 def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int) -> bool:
     """Whether the leader has an effect at all.
 
-    A leader has none, also in the model, if a spatial loop moves target and leader, and another loop of the region
-    moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units."""
-    if nest.separate(target, child):
+    Without `stay`, a leader has none, also in the model, if a spatial loop moves target and leader, and another loop
+    of the region moves the leader. For words sent to the compute units, the first of the two loops must lie directly
+    over the units."""
+    if STAY in nest.charges or nest.separate(target, child):
         return True
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
     searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]

@@ -67,6 +67,13 @@ class Link:
         split = active.reshape(len(active), self.parents, self.fan)[:, :, self.order]
         return np.logical_or.reduceat(split, self.begins, axis=2).reshape(len(active), -1)
 
+    def of_any(self, active: Array) -> Array:
+        """(n, children) bool -> (n, children): whether any child with the same words is active."""
+        found = np.empty_like(active).reshape(len(active), self.parents, self.fan)
+        groups = self.by_group(active).reshape(len(active), self.parents, self.groups)
+        found[:, :, self.order] = np.repeat(groups, self.members, axis=2)
+        return found.reshape(active.shape)
+
     def sent(self, active: Array | None) -> tuple[Sent, Sent]:
         """(parent reads, child fills): tiles sent to groups of children, and to each child.
 

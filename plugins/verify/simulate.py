@@ -222,13 +222,13 @@ class Simulation:
             link, (want, now) = self.links[t, child], active[t, child]
             assert now is not None  # a guard says what takes place
             rows = link.run_begins
-            taken = np.logical_or.reduceat(now, rows, axis=0)
+            taken = link.of_any(np.logical_or.reduceat(now, rows, axis=0))
             wanted = np.ones_like(taken) if want is None else np.logical_or.reduceat(want, rows, axis=0)
             if guard.entries:
                 here = {x.tensor: x for one in guards.values() if one.place == guard.place for x in one.leaders}
                 every = slice(0, len(now))
                 lists = [x.present(contents[c].seen, every) for c, x in here.items()]
-                there = [np.logical_or.reduceat(one, rows, axis=0) & wanted for one in lists]
+                there = [link.of_any(np.logical_or.reduceat(one, rows, axis=0)) & wanted for one in lists]
                 idle = comparisons(there, fiber(nest, level, [*here]), guard.width)
             else:
                 idle = out_of_sight(wanted & ~taken, wanted, guard.width)

@@ -55,7 +55,7 @@ def filter_tensor(m: Facts, x: OneDesign, c: Counts, t: Whole) -> None:
         c.gone_update[t, s] = 0.0
         if c.kind[t, s] == NONE:
             continue
-        own = c.still[t, s]
+        own = c.accessed[t, s]
         if acts_above:
             left = 1.0 - goes
             own = 1.0 - (1.0 - own) / positive(left) if left > 0.0 else 0.0

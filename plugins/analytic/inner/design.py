@@ -131,9 +131,11 @@ class OneDesign:
     acts: Wholes
     """(I,) kind of each filter: none, gate or skip."""
     effect: Reals
-    """(I,) share of accesses removed by each filter."""
-    effect_still: Reals
-    """(I,) share removed of stationary tiles."""
+    """(I,) share of a child's steps removed by each filter."""
+    effect_access: Reals
+    """(I,) share removed of the level's accesses."""
+    effect_fill: Reals
+    """(I,) share removed of a child's fills."""
     effect_empty: Reals2
     """(I, T) contribution of each leader."""
     effect_words: Reals2
@@ -154,6 +156,10 @@ class OneDesign:
     """Whether the scan has a target loop."""
     target_spatial: Whole
     """Whether the target loop is spatial."""
+    shared: Whole
+    """Whether several children share an access."""
+    lasts: Whole
+    """Whether the tile of an access stays for several steps of the scan."""
     stays: Reals
     """(D,) scratch: iterations during which a tile stays."""
 

@@ -37,7 +37,7 @@ def drain(m: Facts, x: OneDesign, c: Counts) -> None:
 def drain_level(m: Facts, x: OneDesign, c: Counts, s: Whole) -> None:
     t = m.output
     above = 1.0 - c.comes[t, s]  # shares of the accesses that filters leave
-    here = 1.0 - (c.still[t, s] if c.kind[t, s] != NONE else c.goes[t, s])
+    here = 1.0 - (c.accessed[t, s] if c.kind[t, s] != NONE else c.goes[t, s])
     used = x.occupied[t, s] if x.packed[t, s] and x.occupied[t, s] > 0.0 else 1.0
     reads = x.reads[t, s] - (x.leaving[s] if m.drains else 0.0)
     updates = x.updates[t, s]

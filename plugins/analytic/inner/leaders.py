@@ -19,20 +19,27 @@ DIM = 0
 SPANNED = 1
 BEYOND = 2
 """Rows of `OneDesign.scan`."""
+SHARED_TILE = 0
+CHILD_TILE = 1
+STEP_TILE = 2
+"""What a leader tile covers: an access at the level, the part of one child, or one step of one child (`stay`)."""
 
 
-def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
+def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole, part: Whole) -> None:
     """Scan the part of the nest served by one access of tensor t at a level: the loops between the level and the child,
     innermost first.
 
     The target loop is the innermost loop moving t. The region spans the target loop and all spatial loops outside.
-    Outside a spatial target, the region also spans temporal loops up to the first loop moving t."""
+    Outside a spatial target, the region also spans temporal loops up to the first loop moving t. Loops not moving t share
+    the access among children (`shared`) and steps (`lasts`); the region of a smaller `part` leaves them out."""
     child = m.child[t, level]
     inner = child if child >= 0 else m.S
     moved = 0
     x.scans = 0
     x.targeted = 0
     x.target_spatial = 0
+    x.shared = 0
+    x.lasts = 0
     for d in range(m.D):
         x.part[TARGET, d] = x.extent[inner, d]
         x.part[REGION, d] = x.extent[inner, d]
@@ -55,8 +62,11 @@ def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
             x.target_spatial = spatial
         if inside:
             x.part[TARGET, d] *= x.loop_bound[p]
-        if inside or spans:
+        if (inside or spans) and (moves or part == SHARED_TILE or (part == CHILD_TILE and not spatial)):
             x.part[REGION, d] *= x.loop_bound[p]
+        if (inside or spans) and not moves:
+            x.shared |= spatial
+            x.lasts |= not spatial
         x.scan[DIM, x.scans] = d
         x.scan[SPANNED, x.scans] = spans or (inside and moves)
         x.scan[BEYOND, x.scans] = not inside
@@ -64,15 +74,15 @@ def scan_region(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
         x.scans += 1
 
 
-def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays: Whole) -> None:
+def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, part: Whole) -> None:
     """7.1: for each leader of filter i, the probability of an empty leader tile (0 where the filter does nothing for
     this leader) and the words of the tile (infinity there).
 
-    A `blind` filter looks at metadata, on whole granules (6.5). With `stays`, the leader tile covers everything met by
-    the target's tile while in the child, `x.stays` iterations."""
+    A `blind` filter looks at metadata, on whole granules (6.5). But for a single step, the leader tile covers everything
+    met by the target's tile while in the child, `x.stays` iterations of outer loops."""
     t = m.target[i]
     level = m.level[i]
-    scan_region(m, x, t, level)
+    scan_region(m, x, t, level, part)
     scalar = m.child[t, level] < 0 and (m.spatial[m.S - 1] < 0 or m.separate[level])
     words = m.access_words[level]
     for j in range(m.leaders[i]):
@@ -88,17 +98,17 @@ def lead(m: Facts, k: FigureTables, x: OneDesign, i: Whole, blind: Whole, stays:
             d = x.scan[DIM, p]
             both = x.scan[SPANNED, p] and m.relevant[t, d] and m.relevant[c, d] and (m.filter_metadata or not scalar)
             again = x.scan[SPANNED, p] and m.relevant[c, d] and before and x.target_spatial
-            if both and not again:  # the leader's tile is the same at its positions
+            if both and (m.stay or not again):  # the leader's tile is the same at its positions
                 agreed *= x.scan_bound[p]
                 x.factor[d] *= x.scan_bound[p]
                 if x.scan[BEYOND, p]:
                     x.factor_beyond[d] *= x.scan_bound[p]
-            if again:  # a second such loop: the tiles do not match
+            if again and not m.stay:  # a second such loop: for Timeloop the tiles do not match
                 idle = 1
             if both:
                 before = 1
         fit_leader(m, x, t, c, level, words, scalar, agreed)
-        if stays:
+        if part != STEP_TILE:
             for d in range(m.D):
                 x.part[LED, d] *= x.stays[d]
         if blind and x.granule[c]:
@@ -180,17 +190,21 @@ def lengthen_scalar(m: Facts, x: OneDesign, t: Whole, level: Whole, words: Real)
         return
 
 
-def find_stays(m: Facts, x: OneDesign, t: Whole, level: Whole) -> None:
+def find_stays(m: Facts, x: OneDesign, t: Whole, level: Whole) -> Whole:
     """`stay`: per dimension, iterations of loops outside a level during which the tile of tensor t stays in the next
-    level storing the tensor: the innermost temporal loops not moving t, unless a loop inside moves the tile."""
+    level storing the tensor: the innermost temporal loops not moving t, unless a loop inside moves the tile. Return
+    whether there are any."""
     for d in range(m.D):
         x.stays[d] = 1.0
-    if x.moves[t, level]:
-        return
+    if not m.stay or x.moves[t, level]:
+        return 0
+    found = 0
     for s in range(level - 1, -1, -1):
         for p in range(m.D - 1, -1, -1):
             d = x.order[m.temporal[s], p]
             bound = x.bound[m.temporal[s], d]
             if bound > 1.0 and m.relevant[t, d]:
-                return
+                return found
             x.stays[d] *= bound
+            found |= bound > 1.0
+    return found

@@ -60,9 +60,11 @@ class Counts:
     kind: Wholes2
     """(T, S) kind of the strongest filter: none, gate or skip."""
     share: Reals2
-    """(T, S) share of the accesses removed by this filter."""
-    still: Reals2
-    """(T, S) share removed while the tile stays in the next level."""
+    """(T, S) share of the steps of a child removed by this filter."""
+    accessed: Reals2
+    """(T, S) share of the level's accesses removed by this filter: no child needs the tile in any step."""
+    filled: Reals2
+    """(T, S) share of the fills of a child removed by this filter: no step of the child needs the tile."""
     led: Reals3
     """(T, T, S) contribution of each leader."""
     own: Reals2

@@ -7,7 +7,7 @@ from sparsemap.inner.types import Real, Whole
 
 from .design import OneDesign
 from .facts import GATE, NONE, SKIP, Facts
-from .leaders import find_stays, lead
+from .leaders import CHILD_TILE, SHARED_TILE, STEP_TILE, find_stays, lead
 from .records import Counts, FigureTables
 from .tables import KINDS, SHARE, one_figure
 
@@ -99,26 +99,26 @@ def differ(m: Facts, a: Counts, b: Counts) -> Whole:
     """Whether two choices of filters have different effects."""
     for t in range(m.T):
         for s in range(m.S):
-            if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s] or a.still[t, s] != b.still[t, s]:
+            if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s] or a.accessed[t, s] != b.accessed[t, s]:
                 return 1
     return 0
 
 
 def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> None:
-    """Shares removed by one filter. `stay`: while the target stays, only accesses without need by any leader tile met
-    are removed."""
-    t = m.target[i]
-    level = m.level[i]
-    if m.stay and level > 0 and m.child[t, level] >= 0:
-        find_stays(m, x, t, level)
-        lead(m, k, x, i, m.blind[i, candidate], 1)
-        x.effect_still[i] = removed(m, k, x, i, candidate)
-        lead(m, k, x, i, m.blind[i, candidate], 0)
+    """Shares removed by one filter. `stay`: an access serves all children and steps needing the tile; a child is filled if
+    any of its own steps does, and works in these steps alone."""
+    blind = m.blind[i, candidate]
+    stays = find_stays(m, x, m.target[i], m.level[i])
+    lead(m, k, x, i, blind, SHARED_TILE)
+    x.effect_access[i] = removed(m, k, x, i, candidate)
+    x.effect_fill[i] = x.effect_access[i]
+    if m.stay and x.shared:
+        lead(m, k, x, i, blind, CHILD_TILE)
+        x.effect_fill[i] = removed(m, k, x, i, candidate)
+    x.effect[i] = x.effect_fill[i]
+    if m.stay and (stays or x.lasts):
+        lead(m, k, x, i, blind, STEP_TILE)
         x.effect[i] = removed(m, k, x, i, candidate)
-        return
-    lead(m, k, x, i, m.blind[i, candidate], 0)
-    x.effect[i] = removed(m, k, x, i, candidate)
-    x.effect_still[i] = x.effect[i]
 
 
 def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
@@ -128,7 +128,8 @@ def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
         for s in range(m.S):
             c.kind[t, s] = NONE
             c.share[t, s] = 0.0
-            c.still[t, s] = 0.0
+            c.accessed[t, s] = 0.0
+            c.filled[t, s] = 0.0
             for u in range(m.T):
                 c.led[t, u, s] = 0.0
     for kind in range(GATE, SKIP + 1):
@@ -141,7 +142,8 @@ def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
                 continue
             c.kind[t, s] = kind
             c.share[t, s] = x.effect[i]
-            c.still[t, s] = x.effect_still[i]
+            c.accessed[t, s] = x.effect_access[i]
+            c.filled[t, s] = x.effect_fill[i]
             for u in range(m.T):
                 c.led[t, u, s] = 0.0
             for j in range(m.leaders[i]):
@@ -150,7 +152,7 @@ def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
 
 def pass_along(m: Facts, x: OneDesign, c: Counts) -> None:
     """Shares removed by outer filters: `comes` of the accesses from the parent, `goes` of the accesses passed on
-    inwards. While a child's tile stays, the share for all leader tiles met applies."""
+    inwards. While a child's tile stays, the share for all its leader tiles met applies."""
     for t in range(m.T):
         above = 0.0
         here = 0.0
@@ -161,4 +163,4 @@ def pass_along(m: Facts, x: OneDesign, c: Counts) -> None:
             c.goes[t, s] = here
             if c.kind[t, s] != NONE:
                 above = c.share[t, s]
-                here = c.still[t, s]
+                here = c.filled[t, s]

@@ -65,7 +65,7 @@ def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, busy: Real) 
             width = min(width, limit)
             continue
         tiles = x.brought[t, child] / x.words[t, child] * left
-        taken = tiles * min(1.0, (1.0 - x.effect_still[i]) / positive(left))
+        taken = tiles * min(1.0, (1.0 - x.effect_access[i]) / positive(left))
         x.waits[a] = max(x.waits[a], passed(max(tiles * listed, taken), taken, limit) - taken)
     if unit_kind(m, x) == SKIP:
         candidate = x.chosen[m.unit]
