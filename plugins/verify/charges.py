@@ -263,10 +263,18 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
             for action in ACTIONS:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
-                each = price(level, action) * share + recoding_pj(sim, action, level, t)
-                energy += count * each if count else 0.0
-                energy += bits / spec.metadata_width * price(level, metadata_of(action)) * share if bits else 0.0
+                active, together = values.get(("instances", level, t)) or used, spec.memory.access_words
+                words = whole(count, together, active) * together if together > 1 else count
+                energy += words * price(level, action) * share if count else 0.0
+                energy += count * recoding_pj(sim, action, level, t) if count else 0.0
+                accesses = whole(bits, spec.metadata_width, active)
+                energy += accesses * price(level, metadata_of(action)) * share if bits else 0.0
     tally.add("energy_pj", None, None, energy)
+
+
+def whole(count: float, width: float, instances: float) -> float:
+    """Accesses of `width` words or bits for a count over all instances; each instance takes whole ones."""
+    return math.ceil(count / instances / width * (1.0 - 1e-12)) * instances
 
 
 def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute_cycles: float | None = None) -> float:
