@@ -103,7 +103,7 @@ class LeastLinks:
         else:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
-        adds = float(self.chip.add_pj["word"][s]) if self.words.network and lay.spatial[s] is not None else 0.0
+        adds = float(self.chip.add_pj[s]) if self.words.network and lay.spatial[s] is not None else 0.0
         child_pj = count * (adds if t == lay.output or child is None else self.words.price(t, child, "fill", small))
         return Handed(pj, read, written, count * time * float(self.chip.word_bits[s]), child_pj)
 

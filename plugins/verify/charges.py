@@ -15,7 +15,7 @@ from sparsemap.pieces.boundary import charged
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
 
-from .leaders import HELD_BACK
+from .leaders import HELD_BACK, SKIP
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
 from .tally import ACTIONS, Tally, energy_action, metadata_of
@@ -63,7 +63,7 @@ class ChargedTrial:
         work = charges & {"positions", "vectors", "intersection", "shared-words"}
         waits = self._waits(walks[1], work, timed, False, True) if imbalance else None
         if "intersection" in charges:
-            tally.add("energy_pj", None, None, compared_pj(sim, tally))
+            tally.add("energy_pj", None, None, units_pj(sim, walks[1], charges))
         if "shared-words" in charges:
             tally.add("energy_pj", None, None, queued_pj(sim, tally))
         if {"gated", "positions"} <= charges:
@@ -199,18 +199,19 @@ def _tree_mm(leaves: float, fanout: int, side: float) -> float:
     return spanned + side * (math.sqrt(leaves) - leaves / math.sqrt(fanout))
 
 
-def compared_pj(sim: Simulation, tally: Tally) -> float:
-    """Energy of an addition per metadata access of a skip's leader, and per compute examined by a skipping unit."""
-    problem, values = sim.problem, tally.values
-    energy = 0.0
-    for t, level in sim.skipped_by:
-        width = problem.levels[level].metadata_width
-        bits = values.get(("metadata_read", level, t), 0.0)
-        energy += bits / width * problem.technology.add_pj(width)
+def units_pj(sim: Simulation, walk: Walk, charges: frozenset[str]) -> float:
+    """Energy of skip units: as large as `unit_macs` 16-bit MACs, in each cycle with a match or with empty positions."""
+    nest, done = sim.nest, walk.done
+    cycles = dict[int | None, float](walk.unit_cycles.items())
+    busy = float(done.work.sum()) + (float(done.passed.sum()) if "positions" in charges else 0.0)
+    for (t, level), guard in walk.guards.items():
+        if guard.kind == SKIP and nest.child(t, level) == nest.levels:
+            idle = 0.0 if t == nest.output else float(done.stages[0].sum())
+            cycles[guard.place] = max(cycles.get(guard.place, 0.0), busy + idle)
     if sim.products.skips:
-        seen = values["compute", None, None] + values["skipped_compute", None, None]
-        energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
-    return energy
+        cycles[None] = busy + float(done.stages[1].sum())
+    macs = {place.storage: nest.mechanism(place).unit_macs for place in sim.problem.places}
+    return sum(each * macs[place] for place, each in cycles.items()) * sim.problem.technology.mac_pj(16, "compute")
 
 
 def queued_pj(sim: Simulation, tally: Tally) -> float:

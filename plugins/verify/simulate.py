@@ -56,6 +56,8 @@ class Walk:
     """Per operand, (steps, instances) bool of the innermost storing level: accesses left by filters further out."""
     done: Done
     guards: Guards
+    unit_cycles: dict[int, int] = attrs.field(factory=dict)
+    """By storage level, cycles of the units of a skip of tiles, over all children."""
 
 
 @attrs.frozen(eq=False)
@@ -201,30 +203,33 @@ class Simulation:
         tally, outside, guards = Tally(), Tally(), products.all_guards
         active, inner = self._walk_storage(tally, outside, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
-        done.tiles += self._empty_tiles(active, contents, guards, begins)
+        walk = Walk(tally, outside, contents, active, inner, done, guards)
+        done.tiles += self._empty_tiles(walk, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
-        walk = Walk(tally, outside, contents, active, inner, done, guards)
         count_products(self, walk)
         count_outputs(self, walk)
         return walk
 
-    def _empty_tiles(self, active: Activity, contents: Sequence[Contents], guards: Guards, begins: Array) -> Array:
+    def _empty_tiles(self, walk: Walk, begins: Array) -> Array:
         """(parts, units) cycles in which skips of tiles found nothing within their width, in the part of the absent
-        tile."""
+        tile; records the cycles of the skips' units."""
         nest, places = self.nest, dict[int, Array]()
+        active, contents, guards = walk.active, walk.contents, walk.guards
         shape = len(begins), nest.instances(nest.levels)
         for (t, level), guard in guards.items():
             child = nest.child(t, level)
-            if guard.kind != SKIP or guard.width is None or t == nest.output or (t, child) not in self.links:
+            if guard.kind != SKIP or t == nest.output or (t, child) not in self.links:
                 continue
             link, (want, now) = self.links[t, child], active[t, child]
             assert now is not None  # a guard says what takes place
             rows = link.run_begins
             taken = link.of_any(np.logical_or.reduceat(now, rows, axis=0))
             wanted = np.ones_like(taken) if want is None else np.logical_or.reduceat(want, rows, axis=0)
-            if guard.entries:
+            if guard.width is None:
+                idle = np.zeros_like(taken)
+            elif guard.entries:
                 here = {x.tensor: x for one in guards.values() if one.place == guard.place for x in one.leaders}
                 every = slice(0, len(now))
                 lists = [x.present(contents[c].seen, every) for c, x in here.items()]
@@ -232,6 +237,7 @@ class Simulation:
                 idle = comparisons(there, fiber(nest, level, [*here]), guard.width)
             else:
                 idle = out_of_sight(wanted & ~taken, wanted, guard.width)
+            walk.unit_cycles[guard.place] = max(walk.unit_cycles.get(guard.place, 0), int(taken.sum() + idle.sum()))
             part = np.searchsorted(begins, rows * (nest.steps(nest.levels) // len(link.starts)), side="right") - 1
             found = np.zeros((shape[0], idle.shape[1]), dtype=np.int32)
             np.add.at(found, part, idle)

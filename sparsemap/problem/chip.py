@@ -68,9 +68,10 @@ class Chip:
     """(S,) float64 pJ by action: `LEVEL_ACTIONS`, `RECODE_ACTIONS`."""
     mac_pj: Mapping[str, Array]
     """() float64 pJ by action: compute, gated, skipped."""
-    add_pj: Mapping[str, Array]
-    """pJ per addition or comparison, float64: `word` (S + 1,), of words, at the compute units last; `metadata` (S,), of
-    `metadata_width` bits."""
+    add_pj: Array
+    """(S + 1,) float64 pJ of an addition of words, at the compute units last."""
+    unit_pj: Array
+    """() float64 pJ of a cycle of a sparse unit as large as a 16-bit MAC (`unit_macs` 1)."""
     queue_pj: Array
     """(S,) float64 pJ of a word passing the queue of a compute unit (`shared_words`)."""
     leakage_mw: Array
@@ -158,10 +159,6 @@ def chip_of(
         return technology.area_mm2(level) + units * QUEUES * queue_mm2
 
     of_words = column(lambda x: technology.add_pj(x.word_bits), "word_bits")
-    adds = {
-        "word": np.append(of_words, number("word_bits", lambda: technology.add_pj(bits))),
-        "metadata": column(lambda x: technology.add_pj(x.metadata_width), "metadata_width"),
-    }
     chip = Chip(
         names=tuple(level.name for level in levels),
         instances=np.array([*(level.instances for level in levels), last.instances * last.fanout], np.int64),
@@ -171,7 +168,8 @@ def chip_of(
         lookahead=_limits([*(level.memory.lookahead for level in levels), hardware.compute.lookahead]),
         energy_pj={action: column(energy(action), f"energy.{action}") for action in (*LEVEL_ACTIONS, *RECODE_ACTIONS)},
         mac_pj={action: np.array(number(f"compute.energy.{action}", partial(mac, action))) for action in MAC_ACTIONS},
-        add_pj=adds,
+        add_pj=np.append(of_words, number("word_bits", lambda: technology.add_pj(bits))),
+        unit_pj=np.array(number("technology.mac", lambda: technology.mac_pj(16, "compute"))),
         queue_pj=column(lambda x: technology.queue_pj(x.memory.queue_words, x.word_bits), "shared_words"),
         leakage_mw=column(leakage, "leakage_mw", "mW"),
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),

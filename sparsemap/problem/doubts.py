@@ -29,17 +29,22 @@ def doubts(problem: Problem) -> list[str]:
 
 
 def _skips(problem: Problem) -> Iterator[str]:
-    """Mechanisms of the space with skips that pass any number of positions per cycle."""
-    names = set()
+    """Mechanisms of the space with skips that pass any number of positions per cycle, or by units without a size."""
+    wide, free = set(), set()
     for place in problem.places:
         s = place.storage
         sight = problem.hardware.compute.lookahead if s is None else problem.levels[s].memory.lookahead
-        for mechanism in problem.candidates("mechanism") if sight is None else ():
-            rules = [rule for rule, *_ in problem.filters(mechanism, place)]
-            if any(rule.action == "skip" and rule.width is None and rule.lookahead is None for rule in rules):
-                names.add(str(mechanism.name or mechanism.type_name))
-    for name in sorted(names):
+        for mechanism in problem.candidates("mechanism"):
+            skips = [rule for rule, *_ in problem.filters(mechanism, place) if rule.action == "skip"]
+            name = str(mechanism.name or mechanism.type_name)
+            if sight is None and any(rule.width is None and rule.lookahead is None for rule in skips):
+                wide.add(name)
+            if skips and not mechanism.unit_macs:
+                free.add(name)
+    for name in sorted(wide):
         yield f"mechanism '{name}': skips pass any number of positions per cycle; expected a width"
+    for name in sorted(free):
+        yield f"mechanism '{name}': skips take neither area nor energy; expected unit_macs"
 
 
 def _own(problem: Problem, level: Level) -> Iterator[str]:

@@ -38,10 +38,9 @@ def test_the_chip_has_the_figures_of_levels_and_technology(problem: Problem) -> 
         assert chip.bandwidth[s] == (np.inf if level.bandwidth is None else level.bandwidth)
         assert chip.leakage_mw[s] == technology.leakage_mw(level)
         assert chip.area_mm2[s] == technology.area_mm2(level)
-        assert chip.add_pj["metadata"][s] == technology.add_pj(level.metadata_width)
         for action in LEVEL_ACTIONS:
             assert chip.energy_pj[action][s] == technology.energy_pj(level, action) == problem.energy_pj(s, action)
-    assert chip.add_pj["word"].tolist() == [technology.add_pj(bits) for bits in (*chip.word_bits.tolist(), 16)]
+    assert chip.add_pj.tolist() == [technology.add_pj(bits) for bits in (*chip.word_bits.tolist(), 16)]
     assert chip.mac_pj["gated"] == technology.mac_pj(16, "gated")
     assert chip.clock_hz == 1e9
     assert np.isinf(chip.lookahead).all() and chip.lookahead.shape == (4,)

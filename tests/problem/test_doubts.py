@@ -85,10 +85,10 @@ def test_reads_and_writes_have_ports_of_their_own() -> None:
     assert glb_mm2(**both) == glb_mm2(bandwidth="8192 words/cycle")
 
 
-def test_a_skip_without_a_width_is_doubted(tmp_path) -> None:
+def test_a_skip_without_a_width_or_a_size_is_doubted(tmp_path) -> None:
     spec = 'kind = "mechanism"\nname = "far"\naction = "skip"\nfilters = [{ target = "P", leader = "Q" }]\n'
     space = {"extends": "full", "gate-skip": {"candidates": ["none", "far"]}}
-    for more, count in (("", 1), ("width = 16\n", 0)):
+    for more, count in (("", 2), ("width = 16\n", 1), ("width = 16\nunit_macs = 0.1\n", 0)):
         (tmp_path / "far.toml").write_text(spec + more, "utf-8")
         found = sparsemap.load_problem("mm1", "mobile", space, plugin_dirs=[tmp_path])
         assert len([text for text in doubts(found) if "'far'" in text]) == count

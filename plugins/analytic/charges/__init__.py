@@ -61,7 +61,7 @@ class FilterMetadata(Option):
 
 
 class Stay(Option):
-    """A stationary tile is needed if any leader tile it meets is not empty."""
+    """A tile is read if any child or step needs it; each child works in its own steps alone."""
 
     type_name: ClassVar[str] = "stay"
 
@@ -99,7 +99,7 @@ class Vectors(Option):
 
 
 class Intersection(Option):
-    """Every metadata access of a skip's leader costs an addition; a run of empty positions takes a cycle per `width`."""
+    """A run of empty positions takes a cycle per `width`; each working cycle of a skip takes the energy of `unit_macs`."""
 
     type_name: ClassVar[str] = "intersection"
 

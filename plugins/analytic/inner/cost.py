@@ -5,7 +5,6 @@ from __future__ import annotations
 from sparsemap.inner.primitives import ceil, floor, sqrt
 from sparsemap.inner.types import Real, Whole
 
-from .computes import unit_kind
 from .design import OneDesign
 from .facts import (
     GATE,
@@ -17,7 +16,6 @@ from .facts import (
     METADATA_WRITE,
     NONE,
     READ,
-    SKIP,
     SKIPPED_METADATA_READ,
     SKIPPED_METADATA_UPDATE,
     SKIPPED_READ,
@@ -28,6 +26,7 @@ from .facts import (
 from .metadata import shapes
 from .records import Counts, FigureTables
 from .sharing import queue_pj
+from .skipping import units_pj
 from .tables import KINDS, PACKED, TILE, arguments, figures
 
 NS = 1e9
@@ -47,7 +46,7 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
                 spent += recoding_pj(m, x, c, t, s)
             x.tile_pj[t, s] = spent
             x.energy_pj += spent
-    x.intersection_pj = comparing_pj(m, x, c) if m.intersection else 0.0
+    x.intersection_pj = units_pj(m, x) if m.intersection else 0.0
     x.leakage_pj_per_cycle = leaking_pj(m, x) if m.leakage else 0.0
     x.leakage_pj = x.leakage_pj_per_cycle * x.cycles
     x.gated_pj = gating_pj(m, x, c) if m.gated else 0.0
@@ -112,19 +111,6 @@ def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
     if t == m.output and parent >= 0:
         spent += c.update[t, parent] * x.active[t, s if m.q18 else parent] * m.encode_pj[s]
     return spent
-
-
-def comparing_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
-    """`intersection`: pJ of an addition for every metadata access of a skip's leader, and for every compute seen by a
-    skip."""
-    added = 0.0
-    for s in range(m.S):
-        for t in range(m.T):
-            if x.looked[t, s] == SKIP:
-                added += ceil(c.read_bits[t, s] / m.metadata_width[s]) * x.active[t, s] * m.add_metadata_pj[s]
-    if unit_kind(m, x) == SKIP:
-        added += (c.actual + c.skipped) * m.add_word_pj[m.S]  # at least one operand is there
-    return added
 
 
 def leaking_pj(m: Facts, x: OneDesign) -> Real:

@@ -38,7 +38,7 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
         if ratio > 1.0:
             x.compute_cycles = min(max(rounded_up(share * ratio), x.mean_cycles), x.turns)
     if m.intersection:
-        x.compute_cycles = pass_cycles(m, k, x, c, x.compute_cycles)
+        x.compute_cycles = pass_cycles(m, k, x, c, share, x.compute_cycles)
     demand(m, x, c)
     x.cycles = x.compute_cycles
     for s in range(m.S):

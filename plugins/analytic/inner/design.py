@@ -246,6 +246,8 @@ class OneDesign:
     """Share of the blocks with a nonzero of each of these operands."""
     waits: Reals
     """(A,) scratch: cycles of a place waiting for empty tiles."""
+    unit_cycles: Reals
+    """(A,) cycles of all skip units of each place."""
     compared: Reals
     """(A,) cycles per position of a skip walking along entries; -1: none."""
     entry_chance: Reals2

@@ -280,7 +280,8 @@ class Facts:
     encode_pj: Reals
     add_word_pj: Reals
     """(S + 1,) pJ of an addition of one word; the last entry is for the compute units."""
-    add_metadata_pj: Reals
+    unit_pj: Reals
+    """(M,) pJ of a cycle of the unit of each mechanism (`intersection`)."""
     queue: Reals
     """(S,) words of a unit's queue of words shared below a level; 0: units step together, infinity: no unit waits."""
     separate: Wholes

@@ -27,9 +27,9 @@ def unskipped(m: Facts, c: Counts, t: Whole, s: Whole) -> Real:
     return 1.0
 
 
-def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, busy: Real) -> Real:
+def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, mean: Real, busy: Real) -> Real:
     """Cycles of units busy in some positions and passing the others by skips of finite width. `c`: counts with the
-    filters saving time.
+    filters saving time; `mean`: busy cycles of the mean unit. `unit_cycles`: cycles of all skip units of a place.
 
     Two stages pass single positions: skips selecting words for the units, then skips of the units on the remaining
     positions. Each stage passes the positions between two products at its own width; the slower stage sets the rate.
@@ -41,6 +41,7 @@ def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, busy: Real) 
     waited = 0.0
     for a in range(x.waits.shape[0]):
         x.waits[a] = 0.0
+        x.unit_cycles[a] = 0.0
         x.compared[a] = -1.0
     walk_entries(m, x, c)
     find_blocks(m, k, x)
@@ -48,38 +49,59 @@ def pass_cycles(m: Facts, k: FigureTables, x: OneDesign, c: Counts, busy: Real) 
         t = m.target[i]
         s = m.level[i]
         a = m.gene[i]
-        if x.acts[i] != SKIP or t == m.output or not x.saves[i]:
+        if x.acts[i] != SKIP or not x.saves[i]:
+            continue
+        child = m.child[t, s]
+        if t == m.output:
+            x.unit_cycles[a] = max(x.unit_cycles[a], mean * x.units if child < 0 else 0.0)
             continue
         limit = min(m.sight[m.place[i]], m.width[i, x.chosen[a]])
-        if limit == inf:
-            continue
         left = unskipped(m, c, t, s)
         listed = 1.0
         if x.compared[a] >= 0.0:
             listed = x.compared[a]
             if m.entries[i, x.chosen[a]]:
                 limit = 1.0
-        child = m.child[t, s]
         if child < 0:
-            positions = min(positions, x.turns * left * listed)
-            width = min(width, limit)
+            here = x.turns * left * listed
+            chance = x.stay_share * (x.turns / positive(here))
+            x.unit_cycles[a] = max(x.unit_cycles[a], passed_runs(here, mean, limit, x.stay, chance) * x.units)
+            if limit < inf:
+                positions = min(positions, here)
+                width = min(width, limit)
             continue
         tiles = x.brought[t, child] / x.words[t, child] * left
         taken = tiles * min(1.0, (1.0 - x.effect_access[i]) / positive(left))
-        x.waits[a] = max(x.waits[a], passed(max(tiles * listed, taken), taken, limit) - taken)
+        each = passed(max(tiles * listed, taken), taken, limit)
+        x.unit_cycles[a] = max(x.unit_cycles[a], each * x.used[child])
+        x.waits[a] = max(x.waits[a], each - taken)
     if unit_kind(m, x) == SKIP:
         candidate = x.chosen[m.unit]
         reached = c.left / x.units
         limit = min(m.sight[m.S], m.width[m.filters, candidate])
+        there = reached
         if m.entries[m.filters, candidate]:
-            reached *= unit_entries(m, x, c, limit) * sqrt(busy / positive(x.mean_cycles))
+            listed = unit_entries(m, x, c, limit)
+            there = reached * listed
+            reached = there * sqrt(busy / positive(x.mean_cycles))
             limit = 1.0
         # without a first stage, runs of whole blocks are left
-        second = passed_runs(reached, busy, limit, x.stay, 1.0 if width < inf else x.stay_share)
+        chance = 1.0 if width < inf else x.stay_share
+        second = passed_runs(reached, busy, limit, x.stay, chance)
+        x.unit_cycles[m.unit] = passed_runs(there, mean, limit, x.stay, chance) * x.units
     for a in range(x.waits.shape[0]):
         waited += x.waits[a]
     first = passed_runs(positions, busy, width, x.stay, x.stay_share * (x.turns / positive(positions)))
     return min(rounded_up(max(first, second) + waited), x.turns)
+
+
+def units_pj(m: Facts, x: OneDesign) -> Real:
+    """`intersection`: pJ of the skip units of all places, each as large as `unit_macs` 16-bit MACs."""
+    added = 0.0
+    for a in range(x.unit_cycles.shape[0]):
+        if x.unit_cycles[a] > 0.0:
+            added += x.unit_cycles[a] * m.unit_pj[x.chosen[a]]
+    return added
 
 
 def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:

@@ -217,7 +217,8 @@ class Mechanism(Piece):
     kind: ClassVar[str] = "mechanism"
 
     unit_macs: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-    """Area per unit, in 16-bit multiply-accumulate units; for chips with a list of `units`."""
+    """Size of a unit, in 16-bit multiply-accumulate units: its area, for chips with a list of `units`, and the energy of
+    its cycles (charge `intersection`)."""
 
     def filters(self, place: Place) -> Sequence[Filter]:
         """Filters at this place; at the compute unit, the action applies to every compute with an empty operand."""

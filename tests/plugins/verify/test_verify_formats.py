@@ -52,7 +52,7 @@ def run(*args, code=0):
 def test_a_code_that_other_charges_make_unreadable_is_executed_under_its_own(model):
     """Offsets end the fibers, so that nobody writes the narrow counts; without `pointers` the design has no code."""
     Path("plug/mine/mine.toml").write_text(NARROW)
-    shown = run("search", "mm1", "edge-16gbps", "--space", "own", "--budget", 300, "--cost-model", model, "--out", "o")
+    shown = run("search", "mm2", "edge-16gbps", "--space", "own", "--budget", 300, "--cost-model", model, "--out", "o")
     assert " M(" in shown
     told = run("verify", "o", "--trials", 1)
     assert f"\n{model} " in told and "yes, in every trial" in told
