@@ -258,6 +258,7 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
         "rank_positions": (P + 1,), "tile": (R,), "needed_share": (S, T),
         "led_share": (S, T), "state": (3, O), "level_cycles": (S,), "slowdown": (S,), "waits": (A,), "compared": (A,),
         "entry_chance": (A, T), "comparator": (A,), "list_step": (T,), "none_here": (T,), "looks": (O,), "held": (S, T, D),
+        "step_words": (O,), "unit_words": (O,), "group_bound": (P,),
         "inside": (S, D), "along_stride": (P,), "along_bound": (P,), "along_every": (P,), "point_ratio": (T * S + 2,),
         "point_turns": (T * S + 2,), "point_units": (T * S + 2,), "point_loop": (T * S + 2, P), "box": (O, R),
         "wide": (O, D), "least": (O,), "lanes": (O,), "pairs": (O, O), "apart": (3, D),

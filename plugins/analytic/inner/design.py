@@ -238,6 +238,18 @@ class OneDesign:
     mean_cycles: Real
     """Compute cycles of the mean lane."""
     cycles: Real
+    stepping: Whole
+    """Whether units step together: at all other waiting points, a group of these units waits as one."""
+    group_bound: Reals
+    """(A,) by loop of `along_dim`, the bound over units stepping together; 1: none."""
+    positions: Real
+    """Positions of a step of a group, along loops moving several operands."""
+    position_share: Real
+    """Share of these positions with work."""
+    step_words: Reals
+    """(O,) words of each operand examined for one step of a group."""
+    unit_words: Reals
+    """(O,) words of each operand counting as one position; 0: a skip of larger tiles."""
     shared_ratio: Real
     """Cycles of units waiting for shared words, over the cycles of the mean unit."""
     stay: Real

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sparsemap.inner.numbers import log
-from sparsemap.inner.primitives import floor, inf
+from sparsemap.inner.primitives import inf
 from sparsemap.inner.types import Real, Whole
 
 from .computes import unit_kind
@@ -11,16 +10,18 @@ from .design import OneDesign
 from .facts import SKIP, Facts
 from .ratios import by_lanes, work_ratio
 from .records import FigureTables
-from .sharing import add_shared_words
-from .work import APART, EXTENT, STAYS, fit_boxes, record_point, stride_of, thinned, widen
+from .sharing import add_shared_words, group_ratio, thinning_movers
+from .work import APART, EXTENT, STAYS, fit_boxes, record_point, stride_of, thinned, widen, words_apart
 
 
 def thin(m: Facts, x: OneDesign) -> None:
     """Find the operands thinning the work, and the loops keeping the work within one tile."""
     x.alongs = 0
     x.shared_ratio = 1.0
+    x.stepping = 0
     for i in range(m.operand.shape[0]):
         x.looks[i] = finest_look(m, x, i)
+        x.unit_words[i] = 1.0
     for s in range(m.S - 1):
         group = m.temporal[s]
         for t in range(m.T):
@@ -53,14 +54,6 @@ def finest_look(m: Facts, x: OneDesign, i: Whole) -> Real:
     return found
 
 
-def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
-    """Number of independent words empty together as often as a tile of operand i. Within one block, either all words
-    are empty or none."""
-    if not (empty > 0.0 and empty < 1.0 and words < inf):
-        return words
-    return min(max(floor(log(empty) / m.rarity[i] + 0.5), 1.0), words)
-
-
 def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     """Largest ratio, over all waiting points, of the fullest unit's work to the mean; 0 without thinned work."""
     if not thinned(m, x) or not x.used[m.S] > 1.0:
@@ -81,6 +74,7 @@ def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
 
 def add_tiles(m: Facts, k: FigureTables, x: OneDesign) -> None:
     """Add the waiting points of all shared tiles, and the end of the run."""
+    swap_looks(m, x)
     for h in range(1, m.S):
         for t in range(m.T):
             product = 1.0
@@ -104,6 +98,17 @@ def add_tiles(m: Facts, k: FigureTables, x: OneDesign) -> None:
     for d in range(m.D):
         x.apart[STAYS, d] = 1.0
     add_point(m, k, x, 0, 0)  # the end of the run
+    swap_looks(m, x)
+
+
+def swap_looks(m: Facts, x: OneDesign) -> None:
+    """Exchange the words examined for a step of a unit and of a group of units stepping together."""
+    for i in range(m.operand.shape[0] if x.stepping else 0):
+        if x.looks[i] < inf:
+            words = x.looks[i]
+            x.looks[i] = x.step_words[i]
+            x.step_words[i] = words
+            x.unit_words[i] = x.looks[i] if words == 1.0 else 1.0
 
 
 def find_coupled(m: Facts, x: OneDesign) -> None:
@@ -156,6 +161,7 @@ def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whol
         x.apart[EXTENT, d] = extent
         if d == x.grown:
             x.pitch = apart * x.apart[STAYS, d]
+    once = join_groups(m, x)
     if m.sharing:
         for i in range(m.operand.shape[0]):
             for d in range(m.D):
@@ -163,15 +169,32 @@ def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whol
     else:
         widen(m, x, h)
     fit_boxes(m, x)
-    record_point(x, work_ratio(m, k, x), x.parts, x.crowd)
+    x.volume /= once
+    ratio = work_ratio(m, k, x)
+    record_point(x, group_ratio(x, ratio) if x.stepping else ratio, x.parts, x.crowd)
 
 
-def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
+def join_groups(m: Facts, x: OneDesign) -> Real:
+    """Count units stepping together as one: their positions join the part. Return the bounds of the loops that add words
+    to a step, but no positions."""
+    once = 1.0
+    for a in range(x.alongs if x.stepping else 0):
+        if x.group_bound[a] > 1.0:
+            x.along_bound[a] = 1.0
+            x.apart[EXTENT, x.along_dim[a]] *= x.group_bound[a]
+            if thinning_movers(m, x, x.along_dim[a]) < 2:
+                once *= x.group_bound[a]
+    return once
+
+
+def within(x: OneDesign, inner: Whole, outer: Whole, least: Real) -> Whole:
     """Whether groups of the units waiting at the outer point already wait for each other at the inner point, at least
     as often."""
     if not (x.point_units[outer] > x.point_units[inner] and x.point_units[inner] > 1.0):
         return 0
-    if not (x.point_turns[inner] >= x.point_turns[outer] and x.point_ratio[outer] > 1.0 and x.point_ratio[inner] > 1.0):
+    if not (
+        x.point_turns[inner] >= x.point_turns[outer] and x.point_ratio[outer] > least and x.point_ratio[inner] > least
+    ):
         return 0
     for a in range(x.alongs):
         if x.point_loop[inner, a] != 1.0 and x.point_loop[inner, a] != x.point_loop[outer, a]:
@@ -183,12 +206,13 @@ def together(m: Facts, x: OneDesign) -> Real:
     """Largest ratio of all points. Groups waiting at an inner point start from the ratio there, and vary less than
     single units."""
     found = 1.0
+    least = x.shared_ratio if x.stepping else 1.0
     for outer in range(x.points):
         found = max(found, x.point_ratio[outer])
-        for inner in range(x.points):
-            if within(x, inner, outer):
+        for inner in range(x.stepping, x.points):
+            if within(x, inner, outer, least):
                 groups = by_lanes(m.normal_means, x.point_units[outer] / x.point_units[inner])
                 less_so = by_lanes(m.normal_deviations, x.point_units[inner]) * groups
                 less_so /= by_lanes(m.normal_means, x.point_units[outer])
-                found = max(found, x.point_ratio[inner] + (x.point_ratio[outer] - 1.0) * less_so)
+                found = max(found, x.point_ratio[inner] + (x.point_ratio[outer] - least) * less_so)
     return found

@@ -187,12 +187,12 @@ def longest_work(m: Facts, k: FigureTables, x: OneDesign, grown: Real) -> Real:
             continue
         x.known[i] = start
         own = k.data[start + ONE]
-        own_words = max(own_words, x.looks[i])
+        own_words = max(own_words, x.looks[i]) / x.unit_words[i]
         mean *= own
         share *= loose(own, k.data[start + m.lanes], own_words)
         words *= own_words
         finite += 1
-        if x.looks[i] != 1.0:
+        if x.looks[i] != x.unit_words[i]:
             single = 0
         if x.lanes[i] > 1.0:
             x.several[count] = i
@@ -278,7 +278,7 @@ def work_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
             if finite == 0:
                 units = x.lanes[i]
             finite += 1
-            key = mixed(mixed(key, x.looks[i]), growth_of(m, x, i))
+            key = mixed(mixed(mixed(key, x.looks[i]), x.unit_words[i]), growth_of(m, x, i))
             key = mixed(mixed(key, x.least[i]), x.lanes[i])
             for r in range(shapes(m, m.operand[i])):
                 key = mixed(key, x.box[i, r])

@@ -13,7 +13,7 @@ from .ratios import work_ratio
 from .records import Counts, FigureTables
 from .stored import positive
 from .tables import EMPTY, KINDS, emptiness, one_figure
-from .work import EXTENT, fit_boxes, record_point, thinned
+from .work import EXTENT, fit_boxes, record_point, thinned, words_apart
 
 
 def couple_words(m: Facts, x: OneDesign) -> Real:
@@ -91,9 +91,19 @@ def own_extents(m: Facts, x: OneDesign) -> Real:
 def any_share(m: Facts, k: FigureTables, x: OneDesign) -> Real:
     """Share of the steps with work in any of the units stepping together. Units along loops moving one operand have work
     if the step has a nonzero of the operand for any of them; other loops count whole positions."""
-    positions = own_extents(m, x)
-    found = all_work(m, k, x)
-    return 1.0 - power(1.0 - found, positions) if positions > 1.0 else found
+    x.positions = own_extents(m, x)
+    x.position_share = all_work(m, k, x)
+    return any_of(x, x.position_share)
+
+
+def any_of(x: OneDesign, share: Real) -> Real:
+    """Share of the steps with work in any of the `positions` of a step, with work in a `share` of the positions."""
+    return 1.0 - power(1.0 - min(share, 1.0), x.positions) if x.positions > 1.0 else share
+
+
+def group_ratio(x: OneDesign, ratio: Real) -> Real:
+    """Steps of the fullest group over the cycles of the mean unit, if its positions have `ratio` times the mean work."""
+    return x.shared_ratio * any_of(x, x.position_share * ratio) / positive(any_of(x, x.position_share))
 
 
 def ahead(m: Facts, k: FigureTables, x: OneDesign, queue: Real, share: Real) -> Real:
@@ -131,6 +141,18 @@ def ahead(m: Facts, k: FigureTables, x: OneDesign, queue: Real, share: Real) -> 
     return work_ratio(m, k, x)
 
 
+def group_units(m: Facts, k: FigureTables, x: OneDesign) -> None:
+    """`group_bound`, `step_words`: units stepping together, and the words of a step of a group; the extents in `apart` are
+    those of `own_extents`."""
+    x.stepping = 1
+    for a in range(x.alongs):
+        x.group_bound[a] = x.along_bound[a]
+    for i in range(m.operand.shape[0]):
+        if x.looks[i] < inf:
+            words = max(volume(m, m.operand[i], x.apart, EXTENT), x.looks[i])
+            x.step_words[i] = words_apart(m, i, words, 1.0 - some_work(m, k, x, i)) if m.alike[i] else words
+
+
 def add_shared_words(m: Facts, k: FigureTables, x: OneDesign) -> None:
     """Add the waiting point of single words."""
     queue = couple_words(m, x)
@@ -143,6 +165,8 @@ def add_shared_words(m: Facts, k: FigureTables, x: OneDesign) -> None:
     share = single_share(m, k, x)
     ratio = ahead(m, k, x, queue, share) if queue > 0.0 else any_share(m, k, x) / positive(share)
     x.shared_ratio = max(ratio, 1.0)
+    if queue == 0.0:
+        group_units(m, k, x)
     record_point(x, ratio, x.turns, units)
 
 

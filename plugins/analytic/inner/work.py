@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sparsemap.inner.primitives import ceil, inf
+from sparsemap.inner.numbers import log
+from sparsemap.inner.primitives import ceil, floor, inf
 from sparsemap.inner.types import Real, Whole
 
 from .design import OneDesign
@@ -34,10 +35,19 @@ def widen(m: Facts, x: OneDesign, h: Whole) -> None:
             for s in range(m.S - 1, h - 1, -1):
                 here = x.bound[m.temporal[s], d]
                 if m.spatial[s] >= 0:
+                    reach = piece(m, i, d, reach, grouped(x, s, d), apart)
                     apart *= x.bound[m.spatial[s], d]
                 reach = piece(m, i, d, reach, here, apart)
                 apart *= here
             x.wide[i, d] = piece(m, i, d, reach, x.apart[STAYS, d], x.apart[APART, d])
+
+
+def grouped(x: OneDesign, s: Whole, d: Whole) -> Real:
+    """Bound of the loop of a level over units stepping together; 1: none."""
+    for a in range(x.alongs if x.stepping else 0):
+        if x.along_block[a] == s and x.along_dim[a] == d:
+            return x.group_bound[a]
+    return 1.0
 
 
 def stride_of(m: Facts, x: OneDesign, s: Whole, d: Whole) -> Real:
@@ -97,6 +107,14 @@ def fit_boxes(m: Facts, x: OneDesign) -> None:
     x.volume = 1.0
     for d in range(m.D):
         x.volume *= x.apart[EXTENT, d]
+
+
+def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
+    """Number of independent words empty together as often as a tile of operand i. Within one block, either all words
+    are empty or none."""
+    if not (empty > 0.0 and empty < 1.0 and words < inf):
+        return words
+    return min(max(floor(log(empty) / m.rarity[i] + 0.5), 1.0), words)
 
 
 def thinned(m: Facts, x: OneDesign) -> Whole:

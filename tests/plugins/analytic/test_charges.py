@@ -492,7 +492,7 @@ def test_groups_that_wait_for_each_other_wait_as_a_whole_at_another_point(pairs:
     mean = np.array([longest_work.by_lanes(NORMAL_MAXIMA[0], count) for count in units])
     ratios = 1.0 + 0.2 * mean / np.array([1.0, math.sqrt(parts)])
     design = SimpleNamespace(
-        points=2, point_ratio=ratios, point_turns=np.array([100.0 * parts, 100.0]), point_units=units, alongs=2,
+        points=2, point_ratio=ratios, point_turns=np.array([100.0 * parts, 100.0]), point_units=units, alongs=2, stepping=0,
         point_loop=np.array([[1.0, 2.0], [pairs, 2.0]]),
     )  # fmt: skip
     expected = simulated_waits(pairs, parts, 400, np.random.default_rng(0))

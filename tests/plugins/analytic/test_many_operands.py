@@ -181,8 +181,10 @@ def test_waiting_of_four_operands_is_that_of_all_products_of_thresholds(monkeypa
         return few
 
     monkeypatch.setattr(ratios, "in_order", noted)
+    charges = [one for one in REGISTRY.resolve("cost-model", "physical").charges if one.type_name != "shared-words"]
+    model = {"type": "analytic", "charges": [one.type_name for one in charges]}
     with run_by("interpreted"):
-        problem = load_problem(table, "mobile", registry=REGISTRY)
+        problem = load_problem(table, "mobile", cost_model=model, registry=REGISTRY)
         rng = np.random.default_rng(0)
         assert problem.evaluator.evaluate(problem.space.repair(problem.space.guess(25, rng), rng)).valid.sum() > 15
     few, most = np.reshape(found, (-1, 4, 2)).max(axis=1).T  # of each operand as the last one, the most counts

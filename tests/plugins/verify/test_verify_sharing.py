@@ -109,6 +109,28 @@ def test_lanes_take_as_long_as_in_execution(grid, p, q, shared_words, within) ->
         assert modelled(table) == pytest.approx(executed(table, seeds=range(4)), rel=within)
 
 
+@pytest.mark.parametrize(
+    "inside, pairs",
+    [(["m=8", "n=4"], ["k=2"]), (["n=4", "k=8"], ["m=2"]), (["m=4", "k=4"], ["n=2"])],
+    ids=["sums", "words of Q", "words of P"],
+)
+def test_pairs_in_lock_step_wait_for_tiles_as_one(inside, pairs) -> None:
+    """Three pairs share tiles of P, and each pair takes its steps together: a pair has the work of both lanes."""
+    own = dict.fromkeys("mkn", 1)
+    for loop in (*inside, *pairs):
+        own[loop[0]] *= int(loop[2:])
+    outside = {"m": 48 // own["m"], "n": 16 // own["n"], "k": 48 // own["k"]}
+    loops = {"L1_T": [f"{d}={n}" for d, n in outside.items()], "L2_S": ["n=3"], "L3_T": inside, "L3_S": pairs}
+    mapping = {name: loops.get(name, []) for name in ("L1_T", "L2_T", "L2_S", "L3_T", "L3_S")}
+    for group in mapping.values():
+        group[:0] = [f"{d}=1" for d in "mkn" if d not in {loop[0] for loop in group}]
+    shared = LEVELS[1] | {"double_buffered": True}
+    levels = [LEVELS[0], shared | {"fanout": 3}, shared | {"name": "Registers", "fanout": 2}]
+    table = product(0.15, 0.15, {}, BITMASKS, {"Registers": "none", "MAC": "skip-both"}, levels, m=48, k=48, n=48)
+    table |= {"mapping": mapping, "cost_model": {"type": "analytic", "charges": list(CHARGES)}}
+    assert modelled(table) == pytest.approx(executed(table, seeds=range(3)), rel=0.1)
+
+
 @pytest.mark.parametrize("shared_words", ["lock-step", 8, "separate"])
 def test_energy_and_cycles_of_all_charges_are_those_of_execution(shared_words) -> None:
     loops, sizes = GRIDS["all are shared"]
