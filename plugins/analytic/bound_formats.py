@@ -256,10 +256,9 @@ class MeanBits:
             for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
         )
         form, filled = (np.repeat(part, len(steps.first)) for part in zip(*asked, strict=True))
-        whole, none = np.full(len(length), steps.box.max()), np.zeros((0, len(length)))
-        units = self.known.tables[self.t].units(Ranks(
-            whole[None], np.where(filled, box, whole)[None], below[None], length, fibers, form,
-            positions, 0.0 * length, length, none,
+        whole = np.full(len(length), steps.box.max())
+        units = self.known.tables[self.t].units(Ranks.of(
+            whole[None], np.where(filled, box, whole), below, length, fibers, form, positions, 0.0 * length, length,
         ))  # fmt: skip
         offsets = units.offsets * name_bits(positions + 1.0)
         found = units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets

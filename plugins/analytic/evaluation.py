@@ -49,6 +49,7 @@ class Chain:
         self.facts = facts_of(known, chip, slots)
         self.design, self.every, self.timed = room_for(self.facts, len(known.layout.problem.places))
         self.actions = actions_of(known)
+        self.homes = homes_of(known)
         self.tables = functions.FigureTables()
         self.tables.argument = np.zeros(ARGUMENTS)
         self.tables.requests = np.zeros(REQUESTS * 16)
@@ -130,7 +131,7 @@ class Chain:
         if not rows:
             return
         requests, begins = np.asarray(tables.requests), np.asarray(tables.starts)[:rows]
-        kinds = (requests[begins] * ARGUMENTS + requests[begins + 1]).astype(np.int64)  # table, count of arguments
+        kinds = self.homes[requests[begins].astype(np.int64)] * ARGUMENTS + requests[begins + 1].astype(np.int64)
         starts, figures = np.zeros(rows, dtype=np.int64), []
         used = tables.used
         for kind in distinct(kinds).tolist():
@@ -166,7 +167,7 @@ class Chain:
         if kind == functions.LONGEST:
             return tables.longest(parts[:n], parts[n:-1], parts[-1])
         if kind == functions.UNITS:
-            return np.stack(tables.units(Ranks.of(columns.T, n)))
+            return tables.rank_rows(Ranks(columns, n)).T
         if kind == functions.PACKED:
             return np.stack(tables.packed(parts[:-1], parts[-1]))
         if kind == functions.WORK:
@@ -191,6 +192,16 @@ class Chain:
             mechanism, rule = self.known.places.mechanisms[candidate], action.filters[candidate]
             found[mine] = eliminated_of(mechanism, action.place, rule, columns[2, mine])
         return found
+
+
+def homes_of(known: ModelTables) -> Array:
+    """(tables,) first of all tables with the same figures: tensors with the same density and formats share theirs."""
+    found = np.arange(functions.KINDS * (known.layout.T + 1))
+    for t, tables in enumerate(known.tables):
+        if not tables.by_shape:
+            own = functions.KINDS * t + np.arange(functions.GAPS)
+            found[own] = own - functions.KINDS * (t - known.tables.index(tables))
+    return found
 
 
 def _no_design(b: int) -> ValueError:

@@ -45,7 +45,7 @@ def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
 
     table, lock = gap_table(lay, t, r)
     with lock:
-        return table.find(fingerprint(keys), fill).value
+        return table.found(fingerprint(keys), fill)[:, 0]
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:

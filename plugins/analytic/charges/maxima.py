@@ -27,6 +27,7 @@ LANES = np.ldexp(1.0, np.arange(-2, 31))
 """Numbers of units with tabulated maxima, from a quarter on, as in `inner/maxima.py`."""
 TAILS = np.ldexp(1.0, -np.arange(21))
 """Shares of the units for the thresholds of a tile."""
+THRESHOLDS = TAILS * (1.0 - 1e-9)
 SHAPES = 128
 """Limit of cached distributions: a shape occurs with many numbers of words examined by skips."""
 
@@ -37,7 +38,10 @@ class WorkTiles:
     def __init__(self, occupancy: Occupancy, lanes: int) -> None:
         """`lanes`: number of entries of LANES with maxima."""
         self.occupancy, self.lanes, self.lock = occupancy, lanes, Lock()
-        self.table = Table(Number, most=1 << 62, width=lanes + 2 + 2 * len(TAILS))
+        self.table, self.scratch = (
+            Table(Number, most=1 << 62, width=lanes + 2 + 2 * len(TAILS)),
+            np.empty((3, functions.MERGED)),
+        )
         self._known: dict[tuple[int, ...], tuple[Array, Array]] = {}
 
     @property
@@ -65,7 +69,7 @@ class WorkTiles:
         if (values[1:] < values[:-1]).any():
             order = np.argsort(values, kind="stable")
             values, p = values[order], p[order]
-        functions.work(values, p, TAILS * (1.0 - 1e-9), self.lanes, np.empty((3, functions.MERGED)), found)
+        functions.work(values, p, THRESHOLDS, self.lanes, self.scratch, found)
         return found
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sparsemap.inner.primitives import hashed, whole, wrapped
-from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
+from sparsemap.inner.primitives import hashed, mixed, whole, wrapped
+from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 
-__all__ = ["SPARSE", "enter", "mix_reals", "mix_wholes", "place"]
+__all__ = ["SPARSE", "enter", "mix_all", "mix_reals", "mix_wholes", "place"]
 
 SPARSE = 4
 """Places per row, at least: nearly all keys sit at their first place."""
@@ -21,6 +21,15 @@ def mix_reals(keys: Wholes, values: Reals, factor: Whole) -> None:
     """As `mix_wholes`, for whole numbers held as reals; all numbers outside int64 count as equal."""
     for i in range(keys.shape[0]):
         keys[i] = wrapped(keys[i], held(values[i]), factor)
+
+
+def mix_all(columns: Reals2, keys: Wholes) -> None:
+    """Keys (n,) of all bits of columns (c, n)."""
+    for i in range(keys.shape[0]):
+        key = columns.shape[0]
+        for c in range(columns.shape[0]):
+            key = mixed(key, columns[c, i])
+        keys[i] = key | 1
 
 
 def held(x: Real) -> Whole:

@@ -28,13 +28,6 @@ FIRST = 1 << 10
 """Number of places of an empty table."""
 
 
-def take(named: Row, rows: Rows | slice) -> Row:
-    """Selected entries of all columns, along the last axis."""
-    if isinstance(rows, slice) and not rows.start and rows.stop == named[-1].shape[-1]:
-        return named
-    return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
-
-
 def distinct(values: Array, axis: int | None = None) -> Array:
     """Distinct values, ascending. `np.unique` without an index imports NumPy's masked arrays, a tenth of NumPy."""
     return np.unique(values, return_index=True, axis=axis)[0]
@@ -84,14 +77,14 @@ class Table(Generic[Row]):
         self.data = np.zeros((0, self.width))
         self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
-    def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
-        """Rows of all keys (N,), as columns (N,). `fill(first)` receives the indices (n,) of the first occurrence of
-        every missing key, ascending, and returns the missing rows, as columns (n,)."""
-        rows = self.rows(keys, fill)  # may make new columns
-        return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
+    def found(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Array:
+        """Rows of all keys, (N, width). `fill(first)` receives the indices (n,) of the first occurrence of every missing
+        key, ascending, and returns the missing rows, as columns (n,)."""
+        rows = self.rows(keys, fill)  # may make new data
+        return self.data.take(rows, axis=0)
 
     def rows(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Rows:
-        """(N,) indices into `columns` of the rows returned by `find`."""
+        """(N,) indices into `columns` of the rows returned by `found`."""
         rows, new = self._entered(keys)
         if self.count and self.count + len(new) > self.most:
             self.clear()
