@@ -55,8 +55,11 @@ class LeastLinks:
         Alternatively (K, N), by the number of working children (`work`: compute cycles with one child, `least`: cycles
         of everything else) and by the number sharing a word of the output: (K,) place in `copies`, the largest such
         number, the last infinity."""
-        own = self.handing(s, outer)
-        energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
+        found = [
+            ([part.pj for part in own], self.busy(s, own)) for own in (self.handing(s, some) for some in outer.runs())
+        ]
+        own = [np.concatenate(parts) for parts in zip(*(parts for parts, _ in found), strict=True)]
+        energy, cycles = sum(own, start=np.zeros(1)), np.concatenate([part for _, part in found])
         if outer.grid is None or splits is None:
             return energy, cycles, np.full(1, len(copies) - 1)
         inner = InnerTiles(self, s, outer, outer.grid, splits)

@@ -119,11 +119,17 @@ class Chain:
         tables = self.tables
         while functions.SPARSE * (tables.count + REQUESTS) > len(tables.places):
             taken = np.asarray(tables.places)
-            tables.places = np.zeros((4 * len(taken), 2), dtype=np.int64)
-            tables.bits += 2
+            tables.places = np.zeros((2 * len(taken), 2), dtype=np.int64)
+            tables.bits += 1
             functions.place(taken[taken[:, 0] != 0], tables.places, tables.bits)
-        if tables.used + FIGURES // 2 > len(tables.data):
-            tables.data = np.concatenate([np.asarray(tables.data), np.zeros(len(tables.data))])
+        self._widen(tables.used + FIGURES // 2)
+
+    def _widen(self, size: int) -> None:
+        """Make room for `size` figures; new memory is not touched."""
+        known, used = np.asarray(self.tables.data), self.tables.used
+        if size > len(known):
+            self.tables.data = np.zeros(max(size, 2 * len(known)))
+            np.asarray(self.tables.data)[:used] = known[:used]
 
     def _fill(self) -> None:
         """Compute all requested figures."""
@@ -141,8 +147,7 @@ class Chain:
             starts[mine] = used + np.arange(len(mine)) * len(found)
             used += found.size
             figures.append(found.T.reshape(-1))
-        if used > len(tables.data):
-            tables.data = np.concatenate([np.asarray(tables.data), np.zeros(max(used, len(tables.data)))])
+        self._widen(used)
         np.asarray(tables.data)[tables.used : used] = np.concatenate(figures)
         tables.used = used
         functions.enter_figures(tables, starts)

@@ -7,8 +7,8 @@ from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 
 __all__ = ["SPARSE", "enter", "mix_all", "mix_reals", "mix_wholes", "place"]
 
-SPARSE = 4
-"""Places per row, at least: nearly all keys sit at their first place."""
+SPARSE = 2
+"""Places per row, at least: most keys sit at their first place."""
 
 
 def mix_wholes(keys: Wholes, values: Wholes, factor: Whole) -> None:

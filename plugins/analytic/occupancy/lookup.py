@@ -109,8 +109,8 @@ class Table(Generic[Row]):
         return rows, new[:count]
 
     def _spread(self) -> None:
-        """Move all keys to a table with four times the places."""
-        taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((4 * len(self.places), 2), dtype=np.int64)
+        """Move all keys to a table with twice the places."""
+        taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((2 * len(self.places), 2), dtype=np.int64)
         functions.place(taken, self.places, self.bits)
 
     def _add(self, values: Row | Array, count: int) -> None:

@@ -69,8 +69,8 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
-    found = grid.shares(fits, limit, np.arange(len(fits)))
-    some = found.fits[found.places[found.rows].sum(axis=1)]
+    found = grid.shares(fits, limit, len(fits))
+    some = found.fits[found.places_of(np.arange(len(fits)))[found.rows].sum(axis=1)]
     shares = list(zip(2.0**found.steps.T, found.most.T, some, found.children, strict=True))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
