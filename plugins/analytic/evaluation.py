@@ -140,7 +140,7 @@ class Chain:
         kinds = self.homes[requests[begins].astype(np.int64)] * ARGUMENTS + requests[begins + 1].astype(np.int64)
         starts, figures = np.zeros(rows, dtype=np.int64), []
         used = tables.used
-        for kind in distinct(kinds).tolist():
+        for kind in sorted({*kinds.tolist()}):
             mine, (table, count) = np.flatnonzero(kinds == kind), divmod(kind, ARGUMENTS)
             columns = requests[begins[mine] + 2 + np.arange(count)[:, None]]
             found = np.atleast_2d(self._figures(table, columns))

@@ -9,10 +9,10 @@ occupancies and of non-empty parts."""
 from __future__ import annotations
 
 from sparsemap.inner.fiber_codes import CHANCE_AT, FIBERS_AT, GROUPS_AT, OCCUPIED_AT
-from sparsemap.inner.primitives import ceil, whole, wrapped
+from sparsemap.inner.primitives import ceil, mixed, whole
 from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 
-from .lookup import held
+from .lookup import key_of
 from .metadata import name_bits
 
 __all__ = ["BLOCK", "SPANS", "count_points", "list_points", "place_ranks"]
@@ -54,42 +54,28 @@ SPANS = 5
 """Columns of a rank's span: start of the probabilities of the points, number of points, starts of the three parts."""
 
 
-def key_of(key: Whole, columns: Reals2, first: Whole, count: Whole, i: Whole, factors: Wholes, factor: Whole) -> Whole:
-    """A key, not yet odd, with `count` numbers of rank i from row `first` of `columns` on."""
-    for j in range(count):
-        key = wrapped(key, held(columns[first + j, i]), factors[factor + j])
-    return key
+def place_ranks(columns: Reals2, parts: Whole, group: Reals, places: Wholes2, sizes: Reals2, keys: Wholes2) -> None:
+    """Enter the codes of n ranks into `places` and their sizes into `sizes`, and list keys (6, n): of the tile, of the
+    inputs of formats, of the three pairs, and of the part below a position.
 
-
-def place_ranks(
-    columns: Reals2, parts: Whole, group: Reals, factors: Wholes, places: Wholes2, sizes: Reals2, keys: Wholes2
-) -> None:
-    """Enter the codes of n ranks into `places` and their sizes into `sizes`, and list their keys (6, n): of the tile, of
-    the inputs of formats, of the three pairs, and of the part below a position.
-
-    `columns` are the fields of `occupancy.units.Ranks`, with `parts` numbers per shape; `group`: positions listed
-    together by a format."""
+    `columns`: `occupancy.units.Ranks`, with `parts` numbers per shape; `group` (F,): positions listed together."""
     first = 3 * parts
     for i in range(places.shape[1]):
-        form = whole(columns[first + 2, i])
+        length, form = columns[first, i], whole(columns[first + 2, i])
         places[CODE_OF, i] = form
-        sizes[LENGTH, i] = columns[first, i]
+        sizes[LENGTH, i] = length
         sizes[SLOTS, i] = columns[first + 1, i]
-        sizes[GROUPS_IN, i] = ceil(columns[first, i] / group[form]) if columns.shape[0] > first + 6 else 0.0
+        sizes[GROUPS_IN, i] = ceil(length / group[form]) if columns.shape[0] > first + 6 else 0.0
         sizes[FULLEST, i] = columns[first + 5, i]
         sizes[USUAL, i] = 0.0
         sizes[DROPS, i] = columns[first + 4, i]
-        tile = key_of(0, columns, 0, parts, i, factors, 0)
+        tile = key_of(columns, 0, parts, i, 0)
         keys[0, i] = tile | 1
-        told = key_of(0, columns, first, 1, i, factors, 0)
-        keys[1, i] = (
-            wrapped(wrapped(told, form, factors[1]), whole(name_bits(columns[first + 3, i] + 1.0)), factors[2]) | 1
-        )
-        for j in range(3):
-            part = j + 1 if j < 2 else 1
-            at = part * parts if j < 2 or columns.shape[0] == first + 6 else first + 6
-            keys[2 + j, i] = key_of(tile, columns, at, parts, i, factors, parts) | 1
-        keys[5, i] = key_of(0, columns, 2 * parts, parts, i, factors, 0) | 1
+        keys[1, i] = mixed(mixed(mixed(0, length), form), name_bits(columns[first + 3, i] + 1.0)) | 1
+        keys[2, i] = key_of(columns, parts, parts, i, tile) | 1
+        keys[3, i] = key_of(columns, 2 * parts, parts, i, tile) | 1
+        keys[4, i] = key_of(columns, first + 6, parts, i, tile) | 1 if columns.shape[0] > first + 6 else keys[2, i]
+        keys[5, i] = key_of(columns, 2 * parts, parts, i, 0) | 1
 
 
 def span_of(

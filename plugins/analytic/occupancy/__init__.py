@@ -143,7 +143,7 @@ class TensorTables:
     def rank_rows(self, ranks: Ranks) -> Array:
         """(N, 9) columns of `RankUnits`."""
         with self.lock:
-            return self._units.found(ranks.fingerprint(), partial(self._units_of, ranks))
+            return self._units.found(fingerprint(ranks.columns), partial(self._units_of, ranks))
 
     def _units_of(self, ranks: Ranks, rows: Rows) -> Array:
         self._trim()

@@ -21,9 +21,6 @@ class Number(NamedTuple):
     value: Array
 
 
-ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
-"""Fixed odd multipliers, one per component of a fingerprint."""
-FACTORS = np.array(ODD)
 FIRST = 1 << 10
 """Number of places of an empty table."""
 
@@ -33,17 +30,14 @@ def distinct(values: Array, axis: int | None = None) -> Array:
     return np.unique(values, return_index=True, axis=axis)[0]
 
 
-def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
-    """(N,) int64 keys from integer-valued arrays, with the multipliers from `first` on.
+def fingerprint(parts: Array | Sequence[Array]) -> Array:
+    """(N,) int64 keys from all bits of numbers.
 
     Two different inputs collide with a probability of about n^2 / 2^64 for n inputs: 10^-9 for a hundred thousand."""
-    key = np.zeros(len(parts[0]), dtype=np.int64)
-    for factor, part in zip(ODD[first:], parts, strict=False):
-        if part.dtype == np.float64:
-            functions.mix_reals(key, np.ascontiguousarray(part), factor)
-        else:
-            functions.mix_wholes(key, np.ascontiguousarray(part, dtype=np.int64), factor)
-    return key | 1  # 0 is an empty place
+    columns = np.ascontiguousarray(parts, dtype=np.float64)
+    keys = np.empty(columns.shape[1], dtype=np.int64)
+    functions.mix_all(columns, keys)
+    return keys
 
 
 class Table(Generic[Row]):

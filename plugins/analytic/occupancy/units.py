@@ -15,7 +15,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from ..inner import functions
-from .lookup import FACTORS, Table
+from .lookup import Table
 from .pairs import Pairs
 from .pieces import cut_bins
 from .shared import SHARED
@@ -67,12 +67,6 @@ class Ranks(NamedTuple):
     @property
     def positions(self) -> Array:
         return self.columns[3 * self.parts + 3]
-
-    def fingerprint(self) -> Array:
-        """(N,) keys of all bits of all fields; a row depends on nothing else."""
-        keys = np.empty(len(self), dtype=np.int64)
-        functions.mix_all(self.columns, keys)
-        return keys
 
 
 class RankUnits(NamedTuple):
@@ -194,7 +188,7 @@ class UnitTables:
         (places, keys), told = np.empty((2, 6, len(ranks)), np.int64), self.known.codes
         tile, box, below = map(ranks.shape, range(3))
         sizes = np.empty(places.shape)
-        functions.place_ranks(ranks.columns, ranks.parts, self.group, FACTORS, places, sizes, keys)
+        functions.place_ranks(ranks.columns, ranks.parts, self.group, places, sizes, keys)
         places[0] = self.tiles.rows_of(keys[0], tile)
         parts = box, below, ranks.group if len(ranks.group) else box
         places[3:] = self.pairs.rows(keys[2:5].reshape(-1), places[0], tile, parts).reshape(3, -1)

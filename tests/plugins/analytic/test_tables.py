@@ -17,7 +17,7 @@ from sparsemap_plugins.analytic.occupancy import (
     pairs,
     tiles,
 )
-from sparsemap_plugins.analytic.occupancy.lookup import Table
+from sparsemap_plugins.analytic.occupancy.lookup import Table, fingerprint
 from sparsemap_plugins.densities import hypergeometric
 from sparsemap_plugins.densities.banded import Banded
 from sparsemap_plugins.densities.block import Block
@@ -73,7 +73,7 @@ def test_the_key_of_a_rank_has_all_that_its_units_depend_on():
     for field in range(10):
         columns = np.repeat([[16.0], [8.0], [2.0], *[[4.0]] * 6, [1.0]], 2, axis=1)
         columns[field, 1] = np.nextafter(columns[field, 1], 99.0)
-        assert len({*Ranks(columns, 1).fingerprint().tolist()}) == 2, field
+        assert len({*fingerprint(Ranks(columns, 1).columns).tolist()}) == 2, field
 
 
 @pytest.fixture
