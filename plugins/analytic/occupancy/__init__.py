@@ -17,9 +17,8 @@ import numpy as np
 
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Rows
-from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .lookup import Number, Table, fingerprint
+from .lookup import Table, fingerprint
 from .methods import OccupancyMethods
 from .pairs import Pairs
 from .shared import SHARED
@@ -65,8 +64,8 @@ class TensorTables:
         self.pairs = Pairs(self.tiles)
         self.lock = RLock()
         self._made: dict[Hashable, Any] = {}
-        self._units = Table(RankUnits)
-        self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
+        self._units = Table(len(RankUnits._fields))
+        self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table() for _ in range(5))
         empty = self.empty if usual else None
         self.ranks = UnitTables(self.tiles, self.pairs, formats, empty, pointers)
 
@@ -127,18 +126,17 @@ class TensorTables:
     ) -> Array:
         """One number per row: `ask` applied to a tuple of whole numbers per group of columns (N,)."""
 
-        def fill(rows: Rows) -> Number:
+        def fill(rows: Rows) -> Array:
             shapes = [zip(*(part[rows].astype(np.int64).tolist() for part in group), strict=True) for group in groups]
-            return Number(np.array([float(ask(*some)) for some in zip(*shapes, strict=True)]))
+            return np.array([[float(ask(*some))] for some in zip(*shapes, strict=True)])
 
         with self.lock:
             keys = fingerprint([part for group in groups for part in group]) if keys is None else keys
             return table.found(keys, fill)[:, 0]
 
-    def units(self, ranks: Ranks, pointed: Array | None = None) -> RankUnits:
-        """Expected and largest units of metadata and payload. `pointed` (N,) bool: rows with offsets as payload."""
-        found = RankUnits(*self.rank_rows(ranks).T)
-        return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
+    def units(self, ranks: Ranks) -> RankUnits:
+        """Expected and largest units of metadata and payload."""
+        return RankUnits(*self.rank_rows(ranks).T)
 
     def rank_rows(self, ranks: Ranks) -> Array:
         """(N, 9) columns of `RankUnits`."""
@@ -147,4 +145,4 @@ class TensorTables:
 
     def _units_of(self, ranks: Ranks, rows: Rows) -> Array:
         self._trim()
-        return self.ranks.units(ranks if len(rows) == len(ranks) else ranks.take(rows)).T
+        return self.ranks.units(ranks if len(rows) == len(ranks) else ranks.take(rows))

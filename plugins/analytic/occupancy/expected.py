@@ -49,7 +49,7 @@ def expected_at(tables: UnitTables, ranks: Ranks) -> RankUnits:
     count, form_of = len(ends), ranks.format
     rank, (_, slots, _, longest, usual, _) = np.repeat(np.arange(count), np.diff(starts)), given.sizes
     bits = name_bits(ranks.length), name_bits(ranks.positions + 1.0)
-    found, columns = RankUnits.zeros(count), np.zeros((3, points.shape[1]))
+    found, columns = RankUnits(*np.zeros((9, count))), np.zeros((3, points.shape[1]))
     for number in np.flatnonzero(np.bincount(form_of)):
         mine = np.flatnonzero((form_of == number)[rank])
         own = form_of == number

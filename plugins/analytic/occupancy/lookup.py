@@ -1,25 +1,14 @@
-"""Named rows looked up by integer keys: a hash map for whole arrays of keys."""
+"""Rows of numbers looked up by integer keys: a hash map for whole arrays of keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from ..inner import functions
-
-Row = TypeVar("Row", bound=tuple[Any, ...])
-"""A named tuple with columns as fields."""
-
-
-class Number(NamedTuple):
-    """A row of one number."""
-
-    value: Array
-
 
 FIRST = 1 << 10
 """Number of places of an empty table."""
@@ -40,20 +29,13 @@ def fingerprint(parts: Array | Sequence[Array]) -> Array:
     return keys
 
 
-class Table(Generic[Row]):
+class Table:
     """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
 
-    def __init__(self, row: type[Row], most: int = 1 << 18, width: int = 0) -> None:
-        """A table about to exceed `most` rows is emptied first. `width`: numbers per row, for rows without names."""
-        self.row, self.most, self.width = row, most, width or len(row.__annotations__)
-        self.changes = 0
-        """Counter of additions and removals of rows."""
+    def __init__(self, width: int = 1, most: int = 1 << 18) -> None:
+        """`width`: numbers per row. A table about to exceed `most` rows is emptied first."""
+        self.width, self.most = width, most
         self.clear()
-
-    @property
-    def columns(self) -> Row:
-        """Columns (rows,), including reserved room."""
-        return self.row(*self.data.T)
 
     @property
     def size(self) -> int:
@@ -67,25 +49,24 @@ class Table(Generic[Row]):
 
     def clear(self) -> None:
         self.count = 0
-        self.changes += 1
         self.data = np.zeros((0, self.width))
         self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
-    def found(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Array:
+    def found(self, keys: Array, fill: Callable[[Rows], Array]) -> Array:
         """Rows of all keys, (N, width). `fill(first)` receives the indices (n,) of the first occurrence of every missing
-        key, ascending, and returns the missing rows, as columns (n,)."""
+        key, ascending, and returns the missing rows (n, width)."""
         rows = self.rows(keys, fill)  # may make new data
         return self.data.take(rows, axis=0)
 
-    def rows(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Rows:
-        """(N,) indices into `columns` of the rows returned by `found`."""
+    def rows(self, keys: Array, fill: Callable[[Rows], Array]) -> Rows:
+        """(N,) indices into `data` of the rows returned by `found`."""
         rows, new = self._entered(keys)
         if self.count and self.count + len(new) > self.most:
             self.clear()
             rows, new = self._entered(keys)
         if len(new):
             try:
-                self._add(fill(new), len(new))
+                self._add(fill(new))
             except BaseException:
                 self.clear()  # of keys without rows
                 raise
@@ -107,14 +88,13 @@ class Table(Generic[Row]):
         taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((2 * len(self.places), 2), dtype=np.int64)
         functions.place(taken, self.places, self.bits)
 
-    def _add(self, values: Row | Array, count: int) -> None:
-        start, self.count = self.count, self.count + count
+    def _add(self, values: Array) -> None:
+        start, self.count = self.count, self.count + len(values)
         if self.count > len(self.data):
             grown = np.zeros((2 * self.count, self.width))
             grown[:start] = self.data[:start]
             self.data = grown
-        self.data[start : self.count] = np.asarray(values).T
-        self.changes += 1
+        self.data[start : self.count] = values
 
 
 class Lists:

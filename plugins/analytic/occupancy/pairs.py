@@ -30,7 +30,7 @@ class Pairs:
 
     def __init__(self, tiles: Tiles) -> None:
         self.tiles = tiles
-        self.table = Table(Pair)
+        self.table = Table(len(Pair._fields))
         self.clear()
 
     def clear(self) -> None:
@@ -52,12 +52,12 @@ class Pairs:
             shapes = np.array([wholes[:, mine].T, subs.T], dtype=np.int64, order="C")
             some = chunks(self.tiles.table.data[known, POINTS], POINTS_AT_ONCE)
             made = [self._pairs(known[part], *shapes[:, part]) for part in some]
-            return np.concatenate(made, axis=1)
+            return np.concatenate(made)
 
         return self.table.rows(keys, fill)
 
     def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Array:
-        """(3, m) columns of pairs."""
+        """(m, 3) columns of pairs."""
         asked, largest = self.tiles.occupancy, self.tiles.table.data[tiles, LARGEST]
         sizes, first = self.tiles.table.data[tiles[:, None], [POINTS, LIST]].T.astype(np.int64)
         merged, empty_largest = self.tiles.table.data[tiles, GRAIN] > 0.0, (largest == 0.0).astype(np.float64)
@@ -77,4 +77,4 @@ class Pairs:
         filled = 1.0 - empty
         varies = np.zeros(len(sizes), dtype=bool)
         varies[pair[1:][(filled[1:] != filled[:-1]) & (pair[1:] == pair[:-1])]] = True
-        return np.array([self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies])
+        return np.stack([self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies], axis=1)

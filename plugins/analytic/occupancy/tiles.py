@@ -45,7 +45,7 @@ class Tiles:
 
     def __init__(self, occupancy: OccupancyMethods) -> None:
         self.occupancy = occupancy
-        self.table = Table(Tile, most=1 << 62)
+        self.table = Table(len(Tile._fields), most=1 << 62)
         self.clear()
 
     def clear(self) -> None:
@@ -68,9 +68,9 @@ class Tiles:
     def rows_of(self, keys: Array, parts: Array | Sequence[Array]) -> Rows:
         """As `rows`, with the fingerprints (N,) of the parts."""
 
-        def fill(rows: Rows) -> Tile:
+        def fill(rows: Rows) -> Array:
             shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
-            return Tile(*np.array([self._tile(shape) for shape in shapes]).T)
+            return np.array([self._tile(shape) for shape in shapes])
 
         return self.table.rows(keys, fill)
 

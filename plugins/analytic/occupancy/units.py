@@ -84,24 +84,12 @@ class RankUnits(NamedTuple):
     narrow: Array
     """1 where the code of the rank cannot be read, else 0."""
 
-    def pointed(self, rows: Array, bits: Array) -> RankUnits:
-        """Units with offsets of `bits` bits as payload at the rows (N,) bool."""
-        return self._replace(
-            payload=np.where(rows, self.offsets, self.payload),
-            largest_payload=np.where(rows, self.largest_offsets, self.largest_payload),
-            payload_bits=np.where(rows, bits, self.payload_bits),
-        )
-
-    @classmethod
-    def zeros(cls, count: int) -> RankUnits:
-        return cls(*np.zeros((len(cls._fields), count)))
-
 
 class KnownFormats:
     """Formats defined in TOML, as arrays of numbers (`ExpressionFormat.in_numbers`)."""
 
     def __init__(self, *formats: AskedFormat) -> None:
-        self.formats, self.table, self.lock = formats, Table(tuple, width=UNIT.TOLD), Lock()
+        self.formats, self.table, self.lock = formats, Table(UNIT.TOLD), Lock()
         found = [self._asked(number, np.ones(1), np.ones(1)) for number in range(len(formats))]
         self.known = np.array([one is not None for one in found])
         self.codes = np.array([np.zeros(UNIT.CODE) if one is None else one[0] for one in found])
@@ -123,13 +111,13 @@ class KnownFormats:
         width."""
 
         def fill(rows: Array) -> Array:
-            found, form = np.zeros((UNIT.TOLD, len(rows))), ranks.format[rows]
+            found, form = np.zeros((len(rows), UNIT.TOLD)), ranks.format[rows]
             length, offset_bits = ranks.length[rows], name_bits(ranks.positions[rows] + 1.0)
             for number in np.flatnonzero(np.bincount(form)):
                 (mine,) = (form == number).nonzero()
                 numbers = self._asked(int(number), length[mine], offset_bits[mine])
                 assert numbers is not None
-                found[:, mine] = numbers[1]
+                found[mine] = numbers[1].T
             return found
 
         with self.lock:

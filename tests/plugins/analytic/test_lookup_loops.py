@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic.inner import functions, lookup, tile_classes
-from sparsemap_plugins.analytic.occupancy.lookup import Number, Table, fingerprint
+from sparsemap_plugins.analytic.occupancy.lookup import Table, fingerprint
 
 KINDS = [np.float64, np.int64, np.int8, bool]
 
@@ -22,14 +22,14 @@ def test_a_key_has_all_bits_of_its_parts():
 
 
 def test_a_table_is_a_dictionary_of_keys():
-    table, known = Table(Number), {}
+    table, known = Table(), {}
     keys = fingerprint(parts(40))
     for some in (keys[:7], keys, keys[::3].copy(), np.arange(1, 9999, 2)):
-        rows = table.rows(some, lambda rows, some=some: Number(some[rows] * 0.1))
+        rows = table.rows(some, lambda rows, some=some: some[rows, None] * 0.1)
         for key in some.tolist():
             known.setdefault(key, len(known))
         assert rows.tolist() == [known[key] for key in some.tolist()]
-        assert np.array_equal(table.columns.value[rows], some * 0.1)
+        assert np.array_equal(table.data[rows, 0], some * 0.1)
     assert table.count == len(known) and len(table.places) >= 2 * len(known)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -90,7 +89,7 @@ def whole(monkeypatch):
 
 
 def merged(table) -> bool:
-    return bool((table.tiles.table.columns.grain > 0).any())
+    return bool((table.tiles.table.data[:, tiles.Tile._fields.index("grain")] > 0).any())
 
 
 def wide_tiles(count: int, seed: int):
@@ -244,14 +243,9 @@ def test_probabilities_below_any_point(whole):
     assert below == pytest.approx(np.cumsum(all_p)[some], abs=1e-7)
 
 
-class Row(NamedTuple):
-    order: np.ndarray
-    thousands: np.ndarray
-
-
 def test_table_finds_what_it_was_given():
     rng = np.random.default_rng(0)
-    table, seen = Table(Row), {}
+    table, seen = Table(2), {}
 
     def look_up(keys):
         def fill(first):
@@ -259,7 +253,7 @@ def test_table_finds_what_it_was_given():
             for key in keys[first].tolist():
                 assert key not in seen
                 seen[key] = (len(seen), key % 1000 / 8)
-            return Row(*map(np.array, zip(*(seen[key] for key in keys[first].tolist()), strict=True)))
+            return np.array([seen[key] for key in keys[first].tolist()])
 
         found = table.found(keys, fill)
         assert [*map(tuple, found.tolist())] == [seen[key] for key in keys.tolist()]
@@ -270,9 +264,9 @@ def test_table_finds_what_it_was_given():
 
 
 def test_a_full_table_starts_afresh():
-    table = Table(Row, most=100)
+    table = Table(2, most=100)
     for start in range(0, 1000, 30):
         keys = np.arange(start, start + 80) * 2 + 1
-        found = table.found(keys, lambda first, keys=keys: Row(keys[first], keys[first] / 8))
+        found = table.found(keys, lambda first, keys=keys: np.stack([keys[first], keys[first] / 8], axis=1))
         assert found.T.tolist() == [keys.tolist(), (keys / 8).tolist()]
         assert table.count <= 100
