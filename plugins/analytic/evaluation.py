@@ -201,11 +201,12 @@ class Chain:
 
 def homes_of(known: ModelTables) -> Array:
     """(tables,) first of all tables with the same figures: tensors with the same density and formats share theirs."""
-    found = np.arange(functions.KINDS * (known.layout.T + 1))
+    found, order = np.arange(functions.KINDS * (known.layout.T + 1)), [*known.layout.operands, known.layout.output]
     for t, tables in enumerate(known.tables):
         if not tables.by_shape:
-            own = functions.KINDS * t + np.arange(functions.GAPS)
-            found[own] = own - functions.KINDS * (t - known.tables.index(tables))
+            home = next(u for u in order if known.tables[u] is tables)
+            own = np.arange(functions.GAPS)
+            found[functions.KINDS * t + own] = functions.KINDS * home + own
     return found
 
 

@@ -32,7 +32,7 @@ class Tile(NamedTuple):
     left_out: Array  # where empty tiles are not sent, how many of the first k are left out,
     p_sent: Array  # and the place of the probabilities of the others
     grain: Array  # merged windows only, otherwise 0: the distance of possible occupancies,
-    step: Array  # what `bins.Windows` needs,
+    step: Array  # what `inner/rank_pieces.py` needs,
     origin: Array
     samples: Array
     edges: Array
