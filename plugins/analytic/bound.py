@@ -122,7 +122,7 @@ class LowerBound:
             some = [self.joined(energy, cycles, waiting, pj[i : i + 1], steps[i : i + 1]) for i in range(len(pj))]
             parts += [front(a[:, 0], b[:, 0]) for a, b in some]
         self.energy_pj, self.cycles = front(*map(np.concatenate, zip(*parts, strict=True)))
-        self.outer = OuterTiles(self.outer.grid, self.outer.tile, self.outer.loop, [], [], [])  # the rest is large
+        self.outer.forget()
 
     def joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
         """Pairs (N, n) of classes (N,) combined with the common costs `pj` and `steps` (n,)."""

@@ -224,6 +224,11 @@ class OuterTiles:
             )
             yield OuterTiles(self.grid, self.tile[rows], self.loop[rows], *parts)
 
+    def forget(self) -> None:
+        """Drop what only costs need: these are the largest arrays of a bound."""
+        for part in (self.moved, self.stays, self.words):
+            part.clear()
+
     @classmethod
     def nothing(cls, lay: Layout) -> OuterTiles:
         """A single class without information."""

@@ -94,18 +94,7 @@ def alike(
         for j in range(n):
             scratch[0, j] = 0.0
             scratch[1, j] = 0.0
-        rest = features.shape[1] // 4 * 4
-        for f in range(0, rest, 4):  # four at a time halve the memory traffic
-            a, b, c, d = features[i, f], features[i, f + 1], features[i, f + 2], features[i, f + 3]
-            for j in range(n):
-                scratch[0, j] = (
-                    scratch[0, j]
-                    + a * columns[f, j]
-                    + b * columns[f + 1, j]
-                    + c * columns[f + 2, j]
-                    + d * columns[f + 3, j]
-                )
-        for f in range(rest, features.shape[1]):
+        for f in range(features.shape[1]):
             x = features[i, f]
             for j in range(n):
                 scratch[0, j] += x * columns[f, j]
