@@ -6,7 +6,6 @@ interrupted."""
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from typing import Any
@@ -190,5 +189,4 @@ def search(
 def main() -> None:
     """Entry point of the `sparsemap` command. Matrix products are small here: threads for them would only wait."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(20_000)  # of the objects of a start, hardly any is garbage
     cli.main(prog_name="sparsemap")
