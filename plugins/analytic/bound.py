@@ -122,6 +122,7 @@ class LowerBound:
             some = [self.joined(energy, cycles, waiting, pj[i : i + 1], steps[i : i + 1]) for i in range(len(pj))]
             parts += [front(a[:, 0], b[:, 0]) for a, b in some]
         self.energy_pj, self.cycles = front(*map(np.concatenate, zip(*parts, strict=True)))
+        self.outer.forget()
 
     def joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
         """Pairs (N, n) of classes (N,) combined with the common costs `pj` and `steps` (n,)."""
@@ -228,7 +229,16 @@ class LowerBound:
     def leaving(self) -> tuple[Array, Array, Array]:
         """Traffic of the outermost level by class: pJ, cycles, and cycles during which inner levels wait, if the next
         level holds a single copy of every tile (`overlap`)."""
-        lay, outer, accesses = self.layout, self.outer, self.accesses
+        energy, cycles = map(np.concatenate, zip(*map(self._leaving, self.outer.runs()), strict=True))
+        lay, options = self.layout, self.words.known.options
+        come = [t for t in range(lay.T) if lay.stored[t, 0]]
+        stops = options.overlap and lay.S > 1 and lay.spatial[0] is None
+        stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
+        return energy, cycles, cycles if stops else np.zeros(1)
+
+    def _leaving(self, outer: OuterTiles) -> tuple[Array, Array]:
+        """As `leaving`, without waiting."""
+        lay, accesses = self.layout, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
         tiles = lay.sizes[:, None] if outer.grid is None else outer.grid.extents[:, outer.tile]
@@ -258,12 +268,7 @@ class LowerBound:
                 sent = accesses.needed(t, 0, words)
                 energy = energy + sent * (get + fill)
                 read = read + sent * time
-        cycles = self.links.transfer(0, read, written)
-        come = [t for t in range(lay.T) if lay.stored[t, 0]]
-        stops = self.words.known.options.overlap and lay.S > 1 and lay.spatial[0] is None
-        stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
-        waiting: Array = cycles if stops else np.zeros(1)
-        return energy, cycles, waiting
+        return energy, self.links.transfer(0, read, written)
 
     def innermost(self, least: float, near: bool = True) -> list[tuple[float, tuple[Array, Array]]]:
         """Reads of operands and updates of the output at the level next to the compute units: pairs of pJ and cycles

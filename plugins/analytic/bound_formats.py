@@ -70,7 +70,7 @@ class RankSteps:
     def of(cls, lay: Layout, t: int, sizes: Array) -> RankSteps | None:
         """Steps of a part with extents `sizes` (D,). None: too many steps, or rank lengths depend on their order
         (strides)."""
-        dims = np.flatnonzero(lay.relevant[t] & (sizes > 1.0))
+        dims = several(lay, t, sizes)
         options = [np.array(divisors(int(sizes[d]))) for d in dims]
         if lay.holes[t] or not len(dims) or math.prod(len(option) for option in options) > MOST_PARTS:
             return None
@@ -153,7 +153,8 @@ class LeastRanks:
         share the result."""
         if not told_by_ranks(known, t):
             return None
-        return known.tables[t].remember(content(known, t, known.layout.sizes), lambda: cls._made(known, t))
+        found = known.tables[t].remember(content(known, t, known.layout.sizes), lambda: cls._made(known, t))
+        return found and attrs.evolve(found, dims=several(known.layout, t, known.layout.sizes))
 
     @classmethod
     def _made(cls, known: ModelTables, t: int) -> LeastRanks | None:
@@ -168,9 +169,14 @@ class LeastRanks:
 
 def content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
     """Key of the ranks of a tile with extents (D,), in addition to the key of the tables."""
-    lay = known.layout
-    ranks = tuple(tuple(rank) for rank in lay.ranks[t])
-    return ranks, lay.D, tuple(np.where(lay.relevant[t], extents, 1.0)), known.options.pointers
+    lay, dims = known.layout, several(known.layout, t, extents).tolist()
+    ranks = tuple(tuple((dims.index(d), c) for d, c in rank if d in dims) for rank in lay.ranks[t])
+    return ranks, tuple(extents[dims]), bool(lay.holes[t]), bool(lay.windowed[t]), known.options.pointers
+
+
+def several(lay: Layout, t: int, extents: Array) -> Array:
+    """Dimensions of a tensor with several positions in a part with extents (D,)."""
+    return np.flatnonzero(lay.relevant[t] & (extents > 1.0))
 
 
 def told_by_ranks(known: ModelTables, t: int) -> bool:
@@ -256,10 +262,9 @@ class MeanBits:
             for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
         )
         form, filled = (np.repeat(part, len(steps.first)) for part in zip(*asked, strict=True))
-        whole, none = np.full(len(length), steps.box.max()), np.zeros((0, len(length)))
-        units = self.known.tables[self.t].units(Ranks(
-            whole[None], np.where(filled, box, whole)[None], below[None], length, fibers, form,
-            positions, 0.0 * length, length, none,
+        whole = np.full(len(length), steps.box.max())
+        units = self.known.tables[self.t].units(Ranks.of(
+            whole[None], np.where(filled, box, whole), below, length, fibers, form, positions, 0.0 * length, length,
         ))  # fmt: skip
         offsets = units.offsets * name_bits(positions + 1.0)
         found = units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemap.inner.arrays import log2s
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, Rows
 
-from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
+from .bound_tiles import AT_ONCE, FanoutShares, OuterTiles, TileGrid, delivered, possible
 from .inner import functions
 
 if TYPE_CHECKING:
@@ -36,38 +36,41 @@ class InnerTiles:
         self.links, self.s, self.outer, self.grid = links, s, outer, grid
         self.words, self.layout, self.accesses = links.words, links.layout, links.accesses
         self.fits = grid.fits(self.words, s + 1)
-        self.tiles = np.flatnonzero(grid.spread(self.fits, splits))
-        self.extents = grid.extents.take(self.tiles, axis=1)
-        self.volumes, loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
-        self.possible = possible(loops)
+        self.every_tile = np.flatnonzero(grid.spread(self.fits, splits))
         lay = self.layout
-        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
-        self.sent = {
-            t: delivered(lay, t, self.volumes[t] * links.inside[t], grid.widths(t, self.extents), self.extents, loops)
-            for t in self.known
-        }
         self.limit = float(splits.prod(axis=0).max())
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors with filters holding back words for the tiles."""
-        self.parts = [self.part(t) for t in range(lay.T)]
-        self.every = {t: self.part(t, every=True) for t in self.filtered}
-        """The same parts without filters."""
         self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
         self.promise: tuple[Array, Array] | None = None
         """(K, N) over the whole grid: pJ with the cheapest innermost loop around a tile, infinity where none fits, and
         this loop."""
 
-    def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
+    def examine(self, tiles: Rows) -> None:
+        """Set the costs of some tiles (n,)."""
+        self.tiles, self.extents = tiles, self.grid.extents.take(tiles, axis=1)
+        self.volumes, loops = self.grid.words(self.extents), self.layout.sizes[:, None] / self.extents
+        self.possible, lay = possible(loops), self.layout
+        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
+        sent = {t: self.volumes[t] * self.links.inside[t] for t in self.known}
+        self.sent = {
+            t: delivered(lay, t, sent[t], self.grid.widths(t, self.extents), self.extents, loops) for t in self.known
+        }
+        self.parts = [self.part(t) for t in range(lay.T)]
+        self.every = {t: self.part(t, every=True) for t in self.filtered}
+        """The same parts without filters."""
+
+    def costs(self, own: list[Array], work: float, least: float, copies: list[float]) -> Costs | None:
         """pJ (K, N), cycles (N,) and tiers (K,); None: no tile fits. A tier combines a threshold of cycles (`SLOWER`
         times `least`) with the largest number of children sharing a word of the output, as place in `copies`, changing
-        first. `own`: costs of the level's own tiles; `work`: compute cycles with a single child."""
+        first. `own`: pJ of the level's own tiles; `work`: compute cycles with a single child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
-        shares = FanoutShares.unknown(lay.D, limit, len(self.tiles))
+        shares = FanoutShares.unknown(lay.D, limit)
         if words.network:
-            shares = grid.shares(self.fits, limit, self.tiles)
+            shares = grid.shares(self.fits, limit, len(self.every_tile))
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
         summed = (
             np.searchsorted(copies, shares.most[~lay.relevant[lay.output]].prod(axis=0)) if inner else len(copies) - 1
@@ -75,12 +78,17 @@ class InnerTiles:
         tier = (shares.children[:, None] * ends <= work).sum(axis=1) * len(copies) + summed
         rows = np.array([tiers.setdefault(k, len(tiers)) for k in tier.tolist()])
         given = rows, shares, [self._ways(t, shares) for t in self.known]
-        energy = self.least(len(tiers), given)
+        energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full(len(self.fits), np.inf)
+        self.still = np.zeros((lay.D, lay.T))
+        for start in range(0, len(self.every_tile), AT_ONCE):
+            self.examine(self.every_tile[start : start + AT_ONCE])
+            self.least(energy, given)
+            busy[self.tiles] = np.where(self.possible, self.links.busy(s, self.parts), np.inf).min(axis=0)
+            still = [np.where(self.possible, part.pj, 0.0).max(axis=1) for part in self.parts]
+            self.still = np.maximum(self.still, np.transpose(still))
         if np.isinf(energy).all():
             return None
         self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
-        busy = np.full(len(self.fits), np.inf)
-        busy[self.tiles] = np.where(self.possible, self.links.busy(s, self.parts), np.inf).min(axis=0)
         cycles = grid.least_inside(busy)[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
@@ -95,30 +103,30 @@ class InnerTiles:
         """Costs of a tensor, (D, n) each; `every`: without filters."""
         return self.links.handed(t, self.s, self.moved(t), self.stays[t], self.volumes[t], every)
 
-    def in_classes(self, energy: Array, own: list[Handed]) -> Array:
+    def in_classes(self, energy: Array, own: list[Array]) -> Array:
         """(K, N) minimum pJ by class: a tensor not moved by inner loops either stays or returns with every tile of the
         level."""
         lay, grid, outer = self.layout, self.grid, self.outer
-        loops, turns = lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
-        some, words = [t for t in self.known if not lay.windowed[t]], grid.words(grid.extents)
-        again, mine = np.zeros((len(some), len(words[0]))), np.zeros((len(some), len(outer.tile)))
-        still: Array = np.zeros((lay.D, len(some)))
-        """(D, tensors) pJ already in `energy` for tensors not moved by a loop."""
+        some = [t for t in self.known if not lay.windowed[t]]
+        again, mine = np.zeros((len(some), len(self.fits))), np.zeros((len(some), len(outer.tile)))
         for i, t in enumerate(some):
-            stays = grid.extents[~lay.relevant[t]].prod(axis=0)
-            steps = np.where(lay.relevant[t][:, None], loops, turns).prod(axis=0)
-            come = np.maximum(steps * words[t] * self.links.inside[t], self.accesses.touched[t])
-            again[i] = self.links.handed(t, self.s, come, stays, words[t]).pj
-            mine[i] = own[t].pj
-            still[:, i] = np.where(self.possible, self.parts[t].pj, 0.0).max(axis=1)
+            mine[i] = own[t]
+            for rows in (slice(start, start + AT_ONCE) for start in range(0, len(self.fits), AT_ONCE)):
+                extents = np.ascontiguousarray(grid.extents[:, rows])
+                stays, words = extents[~lay.relevant[t]].prod(axis=0), grid.words(extents)[t]
+                loops, turns = lay.sizes[:, None] / extents, lay.turns(extents)
+                steps = np.where(lay.relevant[t][:, None], loops, turns).prod(axis=0)
+                come = np.maximum(steps * words * self.links.inside[t], self.accesses.touched[t])
+                again[i, rows] = self.links.handed(t, self.s, come, stays, words).pj
         found = np.empty((len(energy), len(outer.tile)))
+        still = np.ascontiguousarray(self.still[:, some])
         given = energy, outer.tile, outer.loop, again, mine, still, lay.relevant[some].astype(np.uint8), *grid.within
         functions.least_in_classes(*given, np.empty(lay.D, np.uint8), *np.empty((3, again.shape[1])), found)
         return found
 
-    def least(self, count: int, given: tuple[Any, ...]) -> Array:
-        """pJ (count, D, N) of the tiles by innermost loop, minimised over all ways to share the fan-out among the
-        children; `given` comes from `costs`."""
+    def least(self, energy: Array, given: tuple[Any, ...]) -> None:
+        """Enter pJ (K, D, N) of the examined tiles by innermost loop, minimised over all ways to share the fan-out among
+        the children; `given` comes from `costs`."""
         tier, shares, ways = given
         lay, x = self.layout, functions.Shares()
         base = np.zeros(self.possible.shape)
@@ -127,13 +135,12 @@ class InnerTiles:
             base = base + np.where(moves[:, None], 0.0, part.pj)
         x.tiles, x.possible, x.base, x.tier = self.tiles, self.possible.view(np.uint8), base, tier
         x.log_extents = log2s(self.extents)
-        x.rows, x.places, x.fits = shares.rows, shares.places, shares.fits.view(np.uint8)
+        x.rows, x.places, x.fits = shares.rows, shares.places_of(self.tiles), shares.fits.view(np.uint8)
         self._tell_units(x, shares)
         self._tell_tensors(x, ways, base.shape)
-        x.some, x.unit, x.best = np.empty(len(tier), np.uint8), np.empty((len(tier), BLOCK)), np.empty((count, BLOCK))
-        energy = np.full((count, lay.D, len(self.fits)), np.inf)
+        x.some, x.unit = np.empty(len(tier), np.uint8), np.empty((len(tier), BLOCK))
+        x.best = np.empty((len(energy), BLOCK))
         functions.least_shared(x, energy)
-        return energy
 
     def _tell_tensors(self, x: Any, ways: list[Array], shape: tuple[int, ...]) -> None:
         """Enter the costs of the tensors received by children, by their ways (W, 2 + J)."""

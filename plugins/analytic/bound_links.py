@@ -55,8 +55,10 @@ class LeastLinks:
         Alternatively (K, N), by the number of working children (`work`: compute cycles with one child, `least`: cycles
         of everything else) and by the number sharing a word of the output: (K,) place in `copies`, the largest such
         number, the last infinity."""
-        own = self.handing(s, outer)
-        energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
+        own, cycles = self._by_class(s, outer)
+        energy = sum(own, start=np.zeros(1))
+        if s == self.layout.S - 2:
+            outer.forget()
         if outer.grid is None or splits is None:
             return energy, cycles, np.full(1, len(copies) - 1)
         inner = InnerTiles(self, s, outer, outer.grid, splits)
@@ -70,6 +72,12 @@ class LeastLinks:
             np.maximum(np.maximum(cycles, inside[1]), slowest),
             inside[2] % len(copies),
         )
+
+    def _by_class(self, s: int, outer: OuterTiles) -> tuple[list[Array], Array]:
+        """pJ of the words leaving a level, per tensor, and its cycles."""
+        every = (self.handing(s, some) for some in outer.runs())
+        *own, cycles = zip(*((*(part.pj for part in parts), self.busy(s, parts)) for parts in every), strict=True)
+        return [np.concatenate(pj) for pj in own], np.concatenate(cycles)
 
     def handing(self, s: int, outer: OuterTiles) -> list[Handed]:
         """Per tensor, the minimum costs of words leaving a level for the children."""

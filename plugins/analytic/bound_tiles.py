@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,8 @@ MOST_TILES = 1 << 18
 """Limit of tiles, and of ways to share a fan-out; beyond, none is tried, to bound time and memory."""
 MOST_MARKS = 1 << 22
 """Limit of pairs of a tile and a way to share a fan-out."""
-
+AT_ONCE = 1 << 14
+"""Tiles or classes examined at once, to bound memory."""
 MOST_WAYS = 500
 """Limit of distinct ways to share a fan-out where copies of words are counted."""
 
@@ -91,27 +92,25 @@ class TileGrid:
         functions.least_inside(found, *self.within, taken, -1 if smaller is None else smaller, np.empty_like(found))
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
-        """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) held by all children together; a
-        child's tile `fits` (N,)."""
+    def shares(self, fits: Array, limit: float, tiles: int) -> FanoutShares:
+        """Ways to share a fan-out of at most `limit` children, for the number of `tiles` held by all children together;
+        a child's tile `fits` (N,)."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
             ways = ways[:, wide * ways.sum(axis=0) <= log2(limit) + 1e-9]
-            if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
+            if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * tiles <= MOST_MARKS) or ways.shape[1] == 1:
                 break
-        places, largest, first = [], [], np.cumsum([0, *map(len, steps[:-1])])
+        places, largest, first = list[list[Array]](), [], np.cumsum([0, *map(len, steps[:-1])])
         strides = np.cumprod([1, *self.shape[:0:-1]])[::-1]
-        for step, option, tile, way, stride in zip(
-            steps, self.options, np.unravel_index(tiles, self.shape), ways, strides, strict=True
-        ):
+        for step, option, way, stride in zip(steps, self.options, ways, strides, strict=True):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
             most = [np.where(ways_of < math.ldexp(1.0, int(wide * (e + 1))), ways_of, 1.0).max(axis=1) for e in step]
-            places += [(np.searchsorted(option, option / each) * stride)[tile] for each in most]
+            places.append([np.searchsorted(option, option / each) * stride for each in most])
             largest.append(np.array([each.max() for each in most])[way])
         count = np.array(largest)
         children = np.minimum(limit, count.prod(axis=0))
-        return FanoutShares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
+        return FanoutShares(wide * ways, count, children, (ways + first[:, None]).T.copy(), places, fits)
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles held by the children of a level together: a fitting tile times a way (D,
@@ -172,7 +171,7 @@ def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
 
 @attrs.frozen(eq=False)
 class FanoutShares:
-    """W ways to share a fan-out, each covering a range of counts, and n tiles held by the children together."""
+    """W ways to share a fan-out, each covering a range of counts."""
 
     steps: Array
     """(D, W) log2 of the smallest number of children along every dimension."""
@@ -181,17 +180,23 @@ class FanoutShares:
     children: Array
     """(W,) largest total number of children."""
     rows: Array
-    """(W, D) rows of `places` of a way; their sum is the index of a child's part among all tiles."""
-    places: Array
-    """(E, n) contributions to the index of a child's part."""
+    """(W, D) rows of `places_of` of a way; their sum is the index of a child's part among all tiles."""
+    places: list[list[Array]]
+    """Per dimension, contributions of options to the index of a child's part."""
     fits: Array
     """(N,) bool: whether a tile fits."""
 
     @classmethod
-    def unknown(cls, dims: int, limit: float, tiles: int) -> FanoutShares:
+    def unknown(cls, dims: int, limit: float) -> FanoutShares:
         """A single way with only the number of children known."""
         none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
-        return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
+        return cls(none, most, np.full(1, limit), rows, [], np.ones(1, dtype=bool))
+
+    def places_of(self, tiles: Rows) -> Array:
+        """(E, n) contributions of the tiles (n,) held by the children together."""
+        options = np.unravel_index(tiles, [len(own[0]) for own in self.places]) if self.places else ()
+        found = [each[option] for own, option in zip(self.places, options, strict=True) for each in own]
+        return np.array(found or [np.zeros_like(tiles)])
 
 
 @attrs.frozen(eq=False)
@@ -210,6 +215,19 @@ class OuterTiles:
     """Per tensor, (N,) computes of the tile served by one word; 1: unknown."""
     words: list[Array]
     """Per tensor, (N,) words of the tile; 1: unknown."""
+
+    def runs(self) -> Iterator[OuterTiles]:
+        """A part of the classes after another."""
+        for rows in (slice(start, start + AT_ONCE) for start in range(0, len(self.tile), AT_ONCE)):
+            parts = (
+                [one if len(one) == 1 else one[rows] for one in part] for part in (self.moved, self.stays, self.words)
+            )
+            yield OuterTiles(self.grid, self.tile[rows], self.loop[rows], *parts)
+
+    def forget(self) -> None:
+        """Drop what only costs need: these are the largest arrays of a bound."""
+        for part in (self.moved, self.stays, self.words):
+            part.clear()
 
     @classmethod
     def nothing(cls, lay: Layout) -> OuterTiles:

@@ -49,6 +49,7 @@ class Chain:
         self.facts = facts_of(known, chip, slots)
         self.design, self.every, self.timed = room_for(self.facts, len(known.layout.problem.places))
         self.actions = actions_of(known)
+        self.homes = homes_of(known)
         self.tables = functions.FigureTables()
         self.tables.argument = np.zeros(ARGUMENTS)
         self.tables.requests = np.zeros(REQUESTS * 16)
@@ -118,11 +119,17 @@ class Chain:
         tables = self.tables
         while functions.SPARSE * (tables.count + REQUESTS) > len(tables.places):
             taken = np.asarray(tables.places)
-            tables.places = np.zeros((4 * len(taken), 2), dtype=np.int64)
-            tables.bits += 2
+            tables.places = np.zeros((2 * len(taken), 2), dtype=np.int64)
+            tables.bits += 1
             functions.place(taken[taken[:, 0] != 0], tables.places, tables.bits)
-        if tables.used + FIGURES // 2 > len(tables.data):
-            tables.data = np.concatenate([np.asarray(tables.data), np.zeros(len(tables.data))])
+        self._widen(tables.used + FIGURES // 2)
+
+    def _widen(self, size: int) -> None:
+        """Make room for `size` figures; new memory is not touched."""
+        known, used = np.asarray(self.tables.data), self.tables.used
+        if size > len(known):
+            self.tables.data = np.zeros(max(size, 2 * len(known)))
+            np.asarray(self.tables.data)[:used] = known[:used]
 
     def _fill(self) -> None:
         """Compute all requested figures."""
@@ -130,18 +137,17 @@ class Chain:
         if not rows:
             return
         requests, begins = np.asarray(tables.requests), np.asarray(tables.starts)[:rows]
-        kinds = (requests[begins] * ARGUMENTS + requests[begins + 1]).astype(np.int64)  # table, count of arguments
+        kinds = self.homes[requests[begins].astype(np.int64)] * ARGUMENTS + requests[begins + 1].astype(np.int64)
         starts, figures = np.zeros(rows, dtype=np.int64), []
         used = tables.used
-        for kind in distinct(kinds).tolist():
+        for kind in sorted({*kinds.tolist()}):
             mine, (table, count) = np.flatnonzero(kinds == kind), divmod(kind, ARGUMENTS)
             columns = requests[begins[mine] + 2 + np.arange(count)[:, None]]
             found = np.atleast_2d(self._figures(table, columns))
             starts[mine] = used + np.arange(len(mine)) * len(found)
             used += found.size
             figures.append(found.T.reshape(-1))
-        if used > len(tables.data):
-            tables.data = np.concatenate([np.asarray(tables.data), np.zeros(max(used, len(tables.data)))])
+        self._widen(used)
         np.asarray(tables.data)[tables.used : used] = np.concatenate(figures)
         tables.used = used
         functions.enter_figures(tables, starts)
@@ -166,7 +172,7 @@ class Chain:
         if kind == functions.LONGEST:
             return tables.longest(parts[:n], parts[n:-1], parts[-1])
         if kind == functions.UNITS:
-            return np.stack(tables.units(Ranks.of(columns.T, n)))
+            return tables.rank_rows(Ranks(columns, n)).T
         if kind == functions.PACKED:
             return np.stack(tables.packed(parts[:-1], parts[-1]))
         if kind == functions.WORK:
@@ -191,6 +197,17 @@ class Chain:
             mechanism, rule = self.known.places.mechanisms[candidate], action.filters[candidate]
             found[mine] = eliminated_of(mechanism, action.place, rule, columns[2, mine])
         return found
+
+
+def homes_of(known: ModelTables) -> Array:
+    """(tables,) first of all tables with the same figures: tensors with the same density and formats share theirs."""
+    found, order = np.arange(functions.KINDS * (known.layout.T + 1)), [*known.layout.operands, known.layout.output]
+    for t, tables in enumerate(known.tables):
+        if not tables.by_shape:
+            home = next(u for u in order if known.tables[u] is tables)
+            own = np.arange(functions.GAPS)
+            found[functions.KINDS * t + own] = functions.KINDS * home + own
+    return found
 
 
 def _no_design(b: int) -> ValueError:

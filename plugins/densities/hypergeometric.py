@@ -44,11 +44,18 @@ def none_real(total: Array, marked: Array, taken: Array) -> Array:
     return out
 
 
-def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
-    """`none(total, marked, k)` for `count` values k = first, first+1, .., run after run in one array; float64."""
-    given = [np.ascontiguousarray(x, np.int64) for x in (total, marked, first, count)]
-    out = np.empty(int(given[3].sum()))
-    functions.none_runs(*given, out)
+def none_within(subs: Array, words: Array, k: Array, counts: Array) -> Array:
+    """P0(n'|n,k) of parts in tiles, n' `subs` and n `words` (m,), for `counts` (m,) values k each; float64."""
+    given = [np.ascontiguousarray(x, kind) for x, kind in ((k, np.float64), (counts, np.int64))]
+    out = np.empty(len(given[0]))
+    functions.none_within(subs, words, *given, out)
+    return out
+
+
+def real_within(subs: Array, words: Array, k: Array) -> Array:
+    """As `none_within`, for one real k (m,) each; results below e^-40 may be 0."""
+    out = np.empty(len(k))
+    functions.real_within(subs, words, np.ascontiguousarray(k, np.float64), out)
     return out
 
 

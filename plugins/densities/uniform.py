@@ -12,7 +12,7 @@ from sparsemap import DensityModel, Occupancy
 from sparsemap.inner.arrays import log, log1ps, log2s, logs
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .hypergeometric import none, none_many, none_real, none_runs, table
+from .hypergeometric import none, none_within, real_within, table
 from .volumes import share, volume, volumes
 
 
@@ -45,33 +45,13 @@ class UniformOccupancy(Occupancy):
         return self.empty_within_many(np.array([[volume(sub_tile)]]), np.array([[volume(tile)]]), k, np.array([k.size]))
 
     def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        """`empty_within` of many pairs: consecutive k by ratios, others one by one."""
-        subs, words = volumes(sub_tiles), volumes(tiles)
-        last = np.cumsum(counts) - 1
-        first = last - counts + 1
-        inside = (subs > 1) & (subs < words) & (counts > 0)
-        run = inside & (counts > 1)
-        run[run] = (k[last[run]] - k[first[run]]) == (last - first)[run]
-        pair = np.repeat(np.arange(len(counts)), counts)
-        sub, word = subs[pair], words[pair]
-        result = np.where(sub >= word, np.where(k > 0, 0.0, 1.0), (word - k) / word)
-        if run.any():
-            result[run[pair]] = none_runs(words[run], subs[run], k[first[run]].astype(np.int64), counts[run])
-        rest = (inside & ~run)[pair]
-        if rest.any():
-            result[rest] = none_many(word[rest], sub[rest], k[rest].astype(np.int64))
-        return result
+        return none_within(volumes(sub_tiles), volumes(tiles), k, counts)
 
     def grain(self, tile: tuple[int, ...]) -> int:
         return 1
 
     def empty_within_real(self, sub_tiles: Array, tiles: Array, k: Array) -> Array:
-        """(n-n')! (n-k)! / (n! (n-n'-k)!), and (n-k)/n for n' = 1."""
-        sub, words = volumes(sub_tiles).astype(np.float64), volumes(tiles).astype(np.float64)
-        result = (words - k) / words
-        some = np.flatnonzero(sub != 1.0)
-        result[some] = none_real(words[some], np.minimum(sub, words)[some], k[some])
-        return result
+        return real_within(volumes(sub_tiles), volumes(tiles), k)
 
     def timeloop_smallest(self, tile: tuple[int, ...]) -> float:
         """max(0, n+r-N), as computed by Timeloop in unsigned integers and doubles (Q3)."""

@@ -25,9 +25,8 @@ def logs(x: Array) -> Array:
 
 def powers(x: Array | float, y: Array | float) -> Array:
     """x^y for x from 0 on; both are broadcast."""
-    x, y = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    found = np.empty(x.shape)
-    UNIT.powers(np.ascontiguousarray(x).reshape(-1), np.ascontiguousarray(y).reshape(-1), found.reshape(-1))
+    found = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)))
+    UNIT.powers(*(np.full(found.shape, part, dtype=np.float64).reshape(-1) for part in (x, y)), found.reshape(-1))
     return found
 
 

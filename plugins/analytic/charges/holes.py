@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from threading import RLock
+from typing import Any
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..layout import Layout
-from ..occupancy.lookup import Number, Table, fingerprint
+from ..occupancy.lookup import Table, fingerprint
 
 
 def share_at_once(lay: Layout, t: int, units: Array) -> Array:
@@ -27,25 +28,22 @@ def share_at_once(lay: Layout, t: int, units: Array) -> Array:
     return found
 
 
-def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
+def gap_table(lay: Layout, t: int, r: int) -> tuple[Table, Any]:
     """Cached results of `_share` by key, and a lock."""
-    found: tuple[Table[Number], RLock] = lay.problem.remember(
-        (looked_up, lay.ragged, t, r), lambda: (Table(Number), RLock())
-    )
-    return found
+    return lay.problem.remember((looked_up, lay.ragged, t, r), lambda: (Table(), RLock()))
 
 
 def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
     """(B,) results of `_share` for keys (K, B), each computed once."""
 
-    def fill(rows: Rows) -> Number:
-        return Number(
-            np.array([_share(lay, t, r, key) for key in zip(*keys[:, rows].astype(np.int64).tolist(), strict=True)])
+    def fill(rows: Rows) -> Array:
+        return np.array(
+            [[_share(lay, t, r, key)] for key in zip(*keys[:, rows].astype(np.int64).tolist(), strict=True)]
         )
 
     table, lock = gap_table(lay, t, r)
     with lock:
-        return table.find(fingerprint(keys), fill).value
+        return table.found(fingerprint(keys), fill)[:, 0]
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:

@@ -16,7 +16,7 @@ from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from ..inner import functions
-from ..occupancy.lookup import Number, Table, fingerprint
+from ..occupancy.lookup import Table, fingerprint
 from ..occupancy.shared import SHARED
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LANES = np.ldexp(1.0, np.arange(-2, 31))
 """Numbers of units with tabulated maxima, from a quarter on, as in `inner/maxima.py`."""
-TAILS = np.ldexp(1.0, -np.arange(21))
-"""Shares of the units for the thresholds of a tile."""
+TAILS = np.ldexp(1.0, -np.arange(21)) * (1.0 - 1e-9)
+"""Shares of the units for the thresholds of a tile, less a margin for rounding."""
 SHAPES = 128
 """Limit of cached distributions: a shape occurs with many numbers of words examined by skips."""
 
@@ -37,7 +37,7 @@ class WorkTiles:
     def __init__(self, occupancy: Occupancy, lanes: int) -> None:
         """`lanes`: number of entries of LANES with maxima."""
         self.occupancy, self.lanes, self.lock = occupancy, lanes, Lock()
-        self.table = Table(Number, most=1 << 62, width=lanes + 2 + 2 * len(TAILS))
+        self.table, self.scratch = Table(lanes + 2 + 2 * len(TAILS), most=1 << 62), np.empty((3, functions.MERGED))
         self._known: dict[tuple[int, ...], tuple[Array, Array]] = {}
 
     @property
@@ -51,7 +51,7 @@ class WorkTiles:
         def make(rows: Rows) -> Array:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
             found = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
-            return np.array(found).T
+            return np.array(found)
 
         with self.lock:
             rows = self.table.rows(fingerprint([looks, *widths]), make)
@@ -65,7 +65,7 @@ class WorkTiles:
         if (values[1:] < values[:-1]).any():
             order = np.argsort(values, kind="stable")
             values, p = values[order], p[order]
-        functions.work(values, p, TAILS * (1.0 - 1e-9), self.lanes, np.empty((3, functions.MERGED)), found)
+        functions.work(values, p, TAILS, self.lanes, self.scratch, found)
         return found
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -1,31 +1,27 @@
-"""Keys of rows of whole numbers, and the places of keys in a table (`occupancy/lookup.py`)."""
+"""Keys of rows of numbers, and the places of keys in a table (`occupancy/lookup.py`)."""
 
 from __future__ import annotations
 
-from sparsemap.inner.primitives import hashed, whole, wrapped
-from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
+from sparsemap.inner.primitives import hashed, mixed
+from sparsemap.inner.types import Reals2, Whole, Wholes, Wholes2
 
-__all__ = ["SPARSE", "enter", "mix_reals", "mix_wholes", "place"]
+__all__ = ["SPARSE", "enter", "mix_all", "place"]
 
-SPARSE = 4
-"""Places per row, at least: nearly all keys sit at their first place."""
+SPARSE = 2
+"""Places per row, at least: most keys sit at their first place."""
 
 
-def mix_wholes(keys: Wholes, values: Wholes, factor: Whole) -> None:
-    """Add values (n,) times a factor to keys (n,), modulo 2^64."""
+def key_of(columns: Reals2, first: Whole, count: Whole, i: Whole, key: Whole) -> Whole:
+    """A key, not yet odd, from another and all bits of `count` numbers in column i, from row `first` on."""
+    for c in range(first, first + count):
+        key = mixed(key, columns[c, i])
+    return key
+
+
+def mix_all(columns: Reals2, keys: Wholes) -> None:
+    """Keys (n,) of columns (c, n)."""
     for i in range(keys.shape[0]):
-        keys[i] = wrapped(keys[i], values[i], factor)
-
-
-def mix_reals(keys: Wholes, values: Reals, factor: Whole) -> None:
-    """As `mix_wholes`, for whole numbers held as reals; all numbers outside int64 count as equal."""
-    for i in range(keys.shape[0]):
-        keys[i] = wrapped(keys[i], held(values[i]), factor)
-
-
-def held(x: Real) -> Whole:
-    """Whole number of a real; outside int64, an odd constant beyond any table argument."""
-    return whole(x) if x > -9.2e18 and x < 9.2e18 else 4611686018427387905
+        keys[i] = key_of(columns, 0, columns.shape[0], i, 0) | 1  # 0 is an empty place
 
 
 def enter(keys: Wholes, places: Wholes2, bits: Whole, count: Whole, rows: Wholes, new: Wholes) -> Whole:

@@ -251,16 +251,15 @@ def enter_rank(
         k.argument[n + j] = min(x.rank_box[i, j], x.tile[j])
         k.argument[2 * n + j] = x.rank_below[i, j]
         if m.grouped:
-            k.argument[3 * n + 5 + j] = x.rank_group[i, j]
+            k.argument[3 * n + 6 + j] = x.rank_group[i, j]
     last = 3 * n
     k.argument[last] = x.rank_length[i]
     k.argument[last + 1] = above
     k.argument[last + 2] = x.rank_row[i]
     k.argument[last + 3] = x.rank_positions[i]
     k.argument[last + 4] = drops
-    last += 5 + (n if m.grouped else 0)
-    k.argument[last] = x.rank_longest[i]
-    start = figures_of(k, KINDS * t + UNITS, key, last + 1)
+    k.argument[last + 5] = x.rank_longest[i]
+    start = figures_of(k, KINDS * t + UNITS, key, last + 6 + (n if m.grouped else 0))
     if start < 0:
         return
     e = x.entries

@@ -9,10 +9,13 @@ occupancies and of non-empty parts."""
 from __future__ import annotations
 
 from sparsemap.inner.fiber_codes import CHANCE_AT, FIBERS_AT, GROUPS_AT, OCCUPIED_AT
-from sparsemap.inner.primitives import whole
+from sparsemap.inner.primitives import ceil, mixed, whole
 from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 
-__all__ = ["BLOCK", "SPANS", "count_points", "list_points"]
+from .lookup import key_of
+from .metadata import name_bits
+
+__all__ = ["BLOCK", "SPANS", "count_points", "list_points", "place_ranks"]
 
 BLOCK = 128
 """Points per block."""
@@ -32,6 +35,7 @@ USUAL = 4
 DROPS = 5
 """Rows of `sizes`."""
 POINTS = 4
+AT_LIST = 5
 AT_CHANCES = 6
 LEFT_OUT = 7
 AT_SENT = 8
@@ -48,6 +52,30 @@ POINTS_OF = 1
 AT_PARTS = 2
 SPANS = 5
 """Columns of a rank's span: start of the probabilities of the points, number of points, starts of the three parts."""
+
+
+def place_ranks(columns: Reals2, parts: Whole, group: Reals, places: Wholes2, sizes: Reals2, keys: Wholes2) -> None:
+    """Enter the codes of n ranks into `places` and their sizes into `sizes`, and list keys (6, n): of the tile, of the
+    inputs of formats, of the three pairs, and of the part below a position.
+
+    `columns`: `occupancy.units.Ranks`, with `parts` numbers per shape; `group` (F,): positions listed together."""
+    first = 3 * parts
+    for i in range(places.shape[1]):
+        length, form = columns[first, i], whole(columns[first + 2, i])
+        places[CODE_OF, i] = form
+        sizes[LENGTH, i] = length
+        sizes[SLOTS, i] = columns[first + 1, i]
+        sizes[GROUPS_IN, i] = ceil(length / group[form]) if columns.shape[0] > first + 6 else 0.0
+        sizes[FULLEST, i] = columns[first + 5, i]
+        sizes[USUAL, i] = 0.0
+        sizes[DROPS, i] = columns[first + 4, i]
+        tile = key_of(columns, 0, parts, i, 0)
+        keys[0, i] = tile | 1
+        keys[1, i] = mixed(mixed(mixed(0, length), form), name_bits(columns[first + 3, i] + 1.0)) | 1
+        keys[2, i] = key_of(columns, parts, parts, i, tile) | 1
+        keys[3, i] = key_of(columns, 2 * parts, parts, i, tile) | 1
+        keys[4, i] = key_of(columns, first + 6, parts, i, tile) | 1 if columns.shape[0] > first + 6 else keys[2, i]
+        keys[5, i] = key_of(columns, 2 * parts, parts, i, 0) | 1
 
 
 def span_of(

@@ -27,7 +27,7 @@ from sparsemap.inner.fiber_codes import (
     entry_width,
 )
 from sparsemap.inner.primitives import exponent, inf, mantissa, two_to, whole
-from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
+from sparsemap.inner.types import Flags, Real, Reals, Reals2, Whole, Wholes, Wholes2
 
 from .metadata import (
     LARGEST_METADATA,
@@ -129,7 +129,7 @@ def units_at(
             x[OFFSETS_AT, j] = x[FIBERS_AT, j] + x[FIBERS_AT, j] * length
 
 
-def enter_units(sums: Reals2, metadata_bits: Real, payload_bits: Real, out: Reals2, i: Whole) -> None:
+def enter_units(sums: Reals2, pointers: Whole, metadata_bits: Real, payload_bits: Real, out: Reals2, i: Whole) -> None:
     """Write the units of rank i to `out`; the last column is -1 if some number is negative or not finite."""
     out[i, METADATA] = sums[0, TOTAL]
     out[i, PAYLOAD] = sums[2, TOTAL]
@@ -137,19 +137,20 @@ def enter_units(sums: Reals2, metadata_bits: Real, payload_bits: Real, out: Real
     out[i, LARGEST_PAYLOAD] = sums[2, AT_LARGEST]
     out[i, METADATA_BITS] = metadata_bits
     out[i, PAYLOAD_BITS] = payload_bits
-    out[i, OFFSETS] = sums[1, TOTAL]
-    out[i, LARGEST_OFFSETS] = sums[1, AT_LARGEST]
+    out[i, OFFSETS] = sums[1, TOTAL] if pointers else 0.0
+    out[i, LARGEST_OFFSETS] = sums[1, AT_LARGEST] if pointers else 0.0
     bits = metadata_bits >= 0.0 and metadata_bits < inf and payload_bits >= 0.0 and payload_bits < inf
     out[i, NARROW] = 0.0 if bits and sums[0, ODD] + sums[1, ODD] + sums[2, ODD] == 0.0 else -1.0
 
 
 def sum_units(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, codes: Reals2, told: Reals2,
-    one: Whole, actual: Whole, cut: Wholes2, pieces: Reals2, span: Wholes, x: Reals2, sums: Reals2, out: Reals2,
+    read: Flags, pointers: Whole, one: Whole, actual: Whole, cut: Wholes2, pieces: Reals2, span: Wholes, x: Reals2,
+    sums: Reals2, out: Reals2,
 ) -> None:  # fmt: skip
     """Units (n, 9) of ranks: metadata, payload, metadata and payload of the fullest tile, bits per metadata and per
-    payload unit, offsets, offsets of the fullest tile, status. Status 1: the code cannot be read; -1: some number is
-    negative or not finite.
+    payload unit, offsets, offsets of the fullest tile, status. Status 1: the code cannot be read, though `read` (F,)
+    tells that it is to be; -1: some number is negative or not finite. Without `pointers`, offsets are 0.
 
     `cut` (2, m): rank, ascending, and bin replaced by pieces. `pieces` (4, m): fibers, occupied positions, groups and
     probability."""
@@ -202,8 +203,8 @@ def sum_units(
         for k in range(3):
             settle(places[OF_TILE, i], tiles, chances, sums, k)
         unit_bits = width if counted else 1.0
-        enter_units(sums, unit_bits, told[row, COUNT_BITS] if counted else 0.0, out, i)
-        if out[i, NARROW] == 0.0 and not counted and not code_readable(codes, c, told, row, width, even):
+        enter_units(sums, pointers, unit_bits, told[row, COUNT_BITS] if counted else 0.0, out, i)
+        if read[c] and out[i, NARROW] == 0.0 and not counted and not code_readable(codes, c, told, row, width, even):
             out[i, NARROW] = 1.0
 
 

@@ -131,7 +131,11 @@ def in_order(m: Facts, k: FigureTables, x: OneDesign, last: Whole, count: Whole)
         start = x.known[i] + m.lanes + 2
         turns = x.lanes[i] / x.pairs[min(i, last), max(i, last)]
         for tail in range(TAILS):
-            x.chance[tail] = 1.0 - power(1.0 - min(k.data[start + TAILS + tail], 1.0), turns)
+            reaching = k.data[start + TAILS + tail]
+            if tail > 0 and reaching == k.data[start + TAILS + tail - 1]:
+                x.chance[tail] = x.chance[tail - 1]
+            else:
+                x.chance[tail] = 1.0 - power(1.0 - min(reaching, 1.0), turns)
         for a in range(size - 1, -1, -1):
             for tail in range(TAILS - 1, -1, -1):
                 x.threshold[PRODUCT, a * TAILS + tail] = x.threshold[PRODUCT, a] * k.data[start + tail]
@@ -142,7 +146,9 @@ def in_order(m: Facts, k: FigureTables, x: OneDesign, last: Whole, count: Whole)
         place += 1
     found = 0.0
     for a in range(size):
-        found = max(found, x.threshold[PRODUCT, a] * maximum_at(m, k, x.known[last], x.threshold[REACHED, a]))
+        again = a > 0 and x.threshold[REACHED, a] == x.threshold[REACHED, a - 1]
+        if not (again and x.threshold[PRODUCT, a] <= x.threshold[PRODUCT, a - 1]):
+            found = max(found, x.threshold[PRODUCT, a] * maximum_at(m, k, x.known[last], x.threshold[REACHED, a]))
     return found
 
 

@@ -17,9 +17,8 @@ import numpy as np
 
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Rows
-from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .lookup import Number, Table, fingerprint, take
+from .lookup import Table, fingerprint
 from .methods import OccupancyMethods
 from .pairs import Pairs
 from .shared import SHARED
@@ -65,8 +64,8 @@ class TensorTables:
         self.pairs = Pairs(self.tiles)
         self.lock = RLock()
         self._made: dict[Hashable, Any] = {}
-        self._units = Table(RankUnits)
-        self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
+        self._units = Table(len(RankUnits._fields))
+        self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table() for _ in range(5))
         empty = self.empty if usual else None
         self.ranks = UnitTables(self.tiles, self.pairs, formats, empty, pointers)
 
@@ -101,9 +100,9 @@ class TensorTables:
             rows = self.tiles.rows(parts)
             return TileFigures(*self.tiles.table.data[rows, : len(TileFigures._fields)].T)
 
-    def empty(self, parts: Sequence[Array]) -> Array:
+    def empty(self, parts: Sequence[Array], keys: Array | None = None) -> Array:
         """(N,) probability of an empty leader tile (7.1)."""
-        return self._each(self._empty, self.asked.empty, parts)
+        return self._each(self._empty, self.asked.empty, parts, keys=keys)
 
     def largest_stored(self, tiles: Sequence[Array], granules: Sequence[Array]) -> Array:
         """(N,) largest number of words in the non-empty granules of a tile (6.5)."""
@@ -122,22 +121,28 @@ class TensorTables:
         filled = self._each(self._filled, lambda tile, n: packed(asked, tile, float(n[0]))[0], tiles, [lanes])
         return filled, self._each(self._passes, lambda tile, n: packed(asked, tile, float(n[0]))[1], tiles, [lanes])
 
-    def _each(self, table: Table, ask: Callable[..., float], *groups: Sequence[Array]) -> Array:
+    def _each(
+        self, table: Table, ask: Callable[..., float], *groups: Sequence[Array], keys: Array | None = None
+    ) -> Array:
         """One number per row: `ask` applied to a tuple of whole numbers per group of columns (N,)."""
 
-        def fill(rows: Rows) -> Number:
+        def fill(rows: Rows) -> Array:
             shapes = [zip(*(part[rows].astype(np.int64).tolist() for part in group), strict=True) for group in groups]
-            return Number(np.array([float(ask(*some)) for some in zip(*shapes, strict=True)]))
+            return np.array([[float(ask(*some))] for some in zip(*shapes, strict=True)])
 
         with self.lock:
-            return table.find(fingerprint([part for group in groups for part in group]), fill).value
+            keys = fingerprint([part for group in groups for part in group]) if keys is None else keys
+            return table.found(keys, fill)[:, 0]
 
-    def units(self, ranks: Ranks, pointed: Array | None = None) -> RankUnits:
-        """Expected and largest units of metadata and payload. `pointed` (N,) bool: rows with offsets as payload."""
+    def units(self, ranks: Ranks) -> RankUnits:
+        """Expected and largest units of metadata and payload."""
+        return RankUnits(*self.rank_rows(ranks).T)
+
+    def rank_rows(self, ranks: Ranks) -> Array:
+        """(N, 9) columns of `RankUnits`."""
         with self.lock:
-            found = self._units.find(ranks.fingerprint(), partial(self._units_of, ranks))
-        return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
+            return self._units.found(fingerprint(ranks.columns), partial(self._units_of, ranks))
 
-    def _units_of(self, ranks: Ranks, rows: Rows) -> RankUnits:
+    def _units_of(self, ranks: Ranks, rows: Rows) -> Array:
         self._trim()
-        return self.ranks.units(ranks if len(rows) == len(ranks.length) else take(ranks, rows))
+        return self.ranks.units(ranks if len(rows) == len(ranks) else ranks.take(rows))

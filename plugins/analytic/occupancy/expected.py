@@ -11,7 +11,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from ..inner import functions
-from .lookup import chunks, take
+from .lookup import chunks
 from .pairs import POINTS_AT_ONCE
 from .pieces import cut_bins
 from .tiles import Tile
@@ -23,9 +23,9 @@ POINTS = Tile._fields.index("points")
 def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
     """Units of ranks: one call per format for all k of its ranks, then expectations of all ranks, in batches of bounded
     size."""
-    rows = tables.tiles.rows(ranks.tile)
+    rows = tables.tiles.rows(ranks.shape(0))
     sizes = tables.tiles.table.data[rows, POINTS]
-    found = [expected_at(tables, take(ranks, some)) for some in chunks(sizes, POINTS_AT_ONCE)]
+    found = [expected_at(tables, ranks.take(some)) for some in chunks(sizes, POINTS_AT_ONCE)]
     return RankUnits(*map(np.concatenate, zip(*found, strict=True)))
 
 
@@ -33,7 +33,7 @@ def points_of(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, A
     """Points of ranks (4, P), their starts by rank (n + 1,), and the index of the largest occupancy of each rank (n,)."""
     fixed = *given, tables.tiles.one, tables.tiles.occupancy.actual
     cut, pieces = cut_bins(tables, ranks, given)
-    sizes = np.empty(len(ranks.length), dtype=np.int64)
+    sizes = np.empty(len(ranks), dtype=np.int64)
     span, scratch = np.empty(functions.SPANS, dtype=np.int64), np.empty((UNIT.ROWS, functions.BLOCK))
     functions.count_points(*given, tables.tiles.one, span, sizes)
     starts = np.append(0, np.cumsum(sizes + np.bincount(cut[0], minlength=len(sizes))))
@@ -44,12 +44,12 @@ def points_of(tables: UnitTables, ranks: Ranks, given: Placed) -> tuple[Array, A
 
 def expected_at(tables: UnitTables, ranks: Ranks) -> RankUnits:
     """Units of ranks, with all points at once."""
-    given = tables.placed(ranks)
+    given, _ = tables.placed(ranks)
     points, starts, ends = points_of(tables, ranks, given)
-    count, form_of = len(ends), ranks.format.astype(np.int64)
+    count, form_of = len(ends), ranks.format
     rank, (_, slots, _, longest, usual, _) = np.repeat(np.arange(count), np.diff(starts)), given.sizes
     bits = name_bits(ranks.length), name_bits(ranks.positions + 1.0)
-    found, columns = RankUnits.zeros(count), np.zeros((3, points.shape[1]))
+    found, columns = RankUnits(*np.zeros((9, count))), np.zeros((3, points.shape[1]))
     for number in np.flatnonzero(np.bincount(form_of)):
         mine = np.flatnonzero((form_of == number)[rank])
         own = form_of == number

@@ -1,9 +1,8 @@
-"""Named rows looked up by integer keys: a hash map for whole arrays of keys."""
+"""Rows of numbers looked up by integer keys: a hash map for whole arrays of keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,28 +10,8 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 from ..inner import functions
 
-Row = TypeVar("Row", bound=tuple[Any, ...])
-"""A named tuple with columns as fields."""
-
-
-class Number(NamedTuple):
-    """A row of one number."""
-
-    value: Array
-
-
-ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
-"""Fixed odd multipliers, one per component of a fingerprint."""
-FACTORS = np.array(ODD)
 FIRST = 1 << 10
 """Number of places of an empty table."""
-
-
-def take(named: Row, rows: Rows | slice) -> Row:
-    """Selected entries of all columns, along the last axis."""
-    if isinstance(rows, slice) and not rows.start and rows.stop == named[-1].shape[-1]:
-        return named
-    return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 
 def distinct(values: Array, axis: int | None = None) -> Array:
@@ -40,33 +19,23 @@ def distinct(values: Array, axis: int | None = None) -> Array:
     return np.unique(values, return_index=True, axis=axis)[0]
 
 
-def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
-    """(N,) int64 keys from integer-valued arrays, with the multipliers from `first` on.
+def fingerprint(parts: Array | Sequence[Array]) -> Array:
+    """(N,) int64 keys from all bits of numbers.
 
     Two different inputs collide with a probability of about n^2 / 2^64 for n inputs: 10^-9 for a hundred thousand."""
-    key = np.zeros(len(parts[0]), dtype=np.int64)
-    for factor, part in zip(ODD[first:], parts, strict=False):
-        if part.dtype == np.float64:
-            functions.mix_reals(key, np.ascontiguousarray(part), factor)
-        else:
-            functions.mix_wholes(key, np.ascontiguousarray(part, dtype=np.int64), factor)
-    return key | 1  # 0 is an empty place
+    columns = np.ascontiguousarray(parts, dtype=np.float64)
+    keys = np.empty(columns.shape[1], dtype=np.int64)
+    functions.mix_all(columns, keys)
+    return keys
 
 
-class Table(Generic[Row]):
+class Table:
     """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
 
-    def __init__(self, row: type[Row], most: int = 1 << 18, width: int = 0) -> None:
-        """A table about to exceed `most` rows is emptied first. `width`: numbers per row, for rows without names."""
-        self.row, self.most, self.width = row, most, width or len(row.__annotations__)
-        self.changes = 0
-        """Counter of additions and removals of rows."""
+    def __init__(self, width: int = 1, most: int = 1 << 18) -> None:
+        """`width`: numbers per row. A table about to exceed `most` rows is emptied first."""
+        self.width, self.most = width, most
         self.clear()
-
-    @property
-    def columns(self) -> Row:
-        """Columns (rows,), including reserved room."""
-        return self.row(*self.data.T)
 
     @property
     def size(self) -> int:
@@ -80,25 +49,24 @@ class Table(Generic[Row]):
 
     def clear(self) -> None:
         self.count = 0
-        self.changes += 1
         self.data = np.zeros((0, self.width))
         self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
-    def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
-        """Rows of all keys (N,), as columns (N,). `fill(first)` receives the indices (n,) of the first occurrence of
-        every missing key, ascending, and returns the missing rows, as columns (n,)."""
-        rows = self.rows(keys, fill)  # may make new columns
-        return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
+    def found(self, keys: Array, fill: Callable[[Rows], Array]) -> Array:
+        """Rows of all keys, (N, width). `fill(first)` receives the indices (n,) of the first occurrence of every missing
+        key, ascending, and returns the missing rows (n, width)."""
+        rows = self.rows(keys, fill)  # may make new data
+        return self.data.take(rows, axis=0)
 
-    def rows(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Rows:
-        """(N,) indices into `columns` of the rows returned by `find`."""
+    def rows(self, keys: Array, fill: Callable[[Rows], Array]) -> Rows:
+        """(N,) indices into `data` of the rows returned by `found`."""
         rows, new = self._entered(keys)
         if self.count and self.count + len(new) > self.most:
             self.clear()
             rows, new = self._entered(keys)
         if len(new):
             try:
-                self._add(fill(new), len(new))
+                self._add(fill(new))
             except BaseException:
                 self.clear()  # of keys without rows
                 raise
@@ -116,18 +84,17 @@ class Table(Generic[Row]):
         return rows, new[:count]
 
     def _spread(self) -> None:
-        """Move all keys to a table with four times the places."""
-        taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((4 * len(self.places), 2), dtype=np.int64)
+        """Move all keys to a table with twice the places."""
+        taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((2 * len(self.places), 2), dtype=np.int64)
         functions.place(taken, self.places, self.bits)
 
-    def _add(self, values: Row | Array, count: int) -> None:
-        start, self.count = self.count, self.count + count
+    def _add(self, values: Array) -> None:
+        start, self.count = self.count, self.count + len(values)
         if self.count > len(self.data):
             grown = np.zeros((2 * self.count, self.width))
             grown[:start] = self.data[:start]
             self.data = grown
-        self.data[start : self.count] = np.asarray(values).T
-        self.changes += 1
+        self.data[start : self.count] = values
 
 
 class Lists:

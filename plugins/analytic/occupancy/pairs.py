@@ -9,11 +9,12 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .lookup import Lists, Table, chunks, fingerprint
-from .tiles import Tiles
+from .lookup import Lists, Table, chunks
+from .tiles import Tile, Tiles
 
 POINTS_AT_ONCE = 1 << 16
 """Occupancies processed at once, to bound temporary arrays."""
+LARGEST, POINTS, LIST, GRAIN = (Tile._fields.index(name) for name in ("largest", "points", "k", "grain"))
 
 
 class Pair(NamedTuple):
@@ -29,7 +30,7 @@ class Pairs:
 
     def __init__(self, tiles: Tiles) -> None:
         self.tiles = tiles
-        self.table = Table(Pair)
+        self.table = Table(len(Pair._fields))
         self.clear()
 
     def clear(self) -> None:
@@ -41,36 +42,34 @@ class Pairs:
         """Total count of stored numbers."""
         return self.lists.size + self.table.size
 
-    def rows(self, tiles: Sequence[Array], subs: Sequence[Array]) -> Rows:
-        """Rows (N,) of `table` for tiles and sub-tiles, both (N,) words or a row per tensor rank."""
+    def rows(self, keys: Array, tiles: Rows, wholes: Array, parts: Sequence[Array]) -> Rows:
+        """Rows (m N,) of `table` for the keys of m parts of N tiles. `tiles` (N,): their rows; `wholes` and each of
+        `parts`: words, (tensor ranks, N)."""
 
-        def fill(rows: Rows) -> Pair:
-            whole, parts = [part[rows] for part in tiles], [part[rows] for part in subs]
-            known, shapes = self.tiles.rows(whole), np.array([whole, parts], dtype=np.int64).transpose(0, 2, 1)
-            some = chunks(self.tiles.at(known).points, POINTS_AT_ONCE)
+        def fill(rows: Rows) -> Array:
+            mine = rows % len(tiles)
+            known, subs = tiles[mine], np.concatenate(parts, axis=1)[:, rows]
+            shapes = np.array([wholes[:, mine].T, subs.T], dtype=np.int64, order="C")
+            some = chunks(self.tiles.table.data[known, POINTS], POINTS_AT_ONCE)
             made = [self._pairs(known[part], *shapes[:, part]) for part in some]
-            return Pair(*map(np.concatenate, zip(*made, strict=True)))
+            return np.concatenate(made)
 
-        return self.table.rows(fingerprint([*tiles, *subs]), fill)
+        return self.table.rows(keys, fill)
 
-    def at(self, rows: Rows) -> Pair:
-        """Pairs at some rows of `table`."""
-        found = Pair(*np.ascontiguousarray(self.table.data[rows].T))
-        return found._replace(filled=found.filled.astype(np.int64), varies=found.varies > 0.0)
-
-    def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
-        asked, known = self.tiles.occupancy, self.tiles.at(tiles)
-        sizes, merged, empty_largest = known.points, known.grain > 0.0, (known.largest == 0.0).astype(np.float64)
+    def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Array:
+        """(m, 3) columns of pairs."""
+        asked, largest = self.tiles.occupancy, self.tiles.table.data[tiles, LARGEST]
+        sizes, first = self.tiles.table.data[tiles[:, None], [POINTS, LIST]].T.astype(np.int64)
+        merged, empty_largest = self.tiles.table.data[tiles, GRAIN] > 0.0, (largest == 0.0).astype(np.float64)
         inner = np.any(subs != shapes, axis=1) | asked.whole_too
         stops = np.cumsum(sizes)
         pair = np.repeat(np.arange(len(sizes)), sizes)
-        k = self.tiles.lists.data[(known.k - stops + sizes)[pair] + np.arange(stops[-1])]
+        k = self.tiles.lists.data[(first - stops + sizes)[pair] + np.arange(stops[-1])]
         empty = (k == 0.0).astype(np.float64)  # of whole tiles
         some, points, last = inner & ~merged, (inner & ~merged)[pair], inner.nonzero()[0]
         which = np.concatenate([last, some.nonzero()[0]])
         counts = np.where(np.arange(len(which)) < len(last), 1, sizes[which])
-        asked_k = np.concatenate([known.largest[last], k[points]])
-        found = asked.within_many(subs[which], shapes[which], asked_k, counts)
+        found = asked.within_many(subs[which], shapes[which], np.concatenate([largest[last], k[points]]), counts)
         empty_largest[last], empty[points] = found[: len(last)], found[len(last) :]
         if merged.any():
             points = (inner & merged)[pair]
@@ -78,4 +77,4 @@ class Pairs:
         filled = 1.0 - empty
         varies = np.zeros(len(sizes), dtype=bool)
         varies[pair[1:][(filled[1:] != filled[:-1]) & (pair[1:] == pair[:-1])]] = True
-        return Pair(self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies)
+        return np.stack([self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies], axis=1)

@@ -32,7 +32,7 @@ class Tile(NamedTuple):
     left_out: Array  # where empty tiles are not sent, how many of the first k are left out,
     p_sent: Array  # and the place of the probabilities of the others
     grain: Array  # merged windows only, otherwise 0: the distance of possible occupancies,
-    step: Array  # what `bins.Windows` needs,
+    step: Array  # what `inner/rank_pieces.py` needs,
     origin: Array
     samples: Array
     edges: Array
@@ -40,16 +40,12 @@ class Tile(NamedTuple):
     all_p: Array  # and the place of the probabilities of all k; 0 where some are not listed
 
 
-WHOLE_NUMBERS = "points", "k", "p", "left_out", "p_sent", "samples", "edges", "sums", "all_p"
-"""Columns with whole numbers."""
-
-
 class Tiles:
     """The tiles of one tensor. `parts` are words or, where shape matters, words per tensor rank, (N,) each."""
 
     def __init__(self, occupancy: OccupancyMethods) -> None:
         self.occupancy = occupancy
-        self.table = Table(Tile, most=1 << 62)
+        self.table = Table(len(Tile._fields), most=1 << 62)
         self.clear()
 
     def clear(self) -> None:
@@ -60,11 +56,6 @@ class Tiles:
         """Whether any window is merged."""
         """`one`: place of a single probability, 1."""
 
-    def at(self, rows: Rows) -> Tile:
-        """Tiles at some rows, with places and counts as integers."""
-        found = Tile(*np.ascontiguousarray(self.table.data[rows].T))
-        return found._replace(**{name: getattr(found, name).astype(np.int64) for name in WHOLE_NUMBERS})
-
     @property
     def size(self) -> int:
         """Total count of stored numbers."""
@@ -72,12 +63,16 @@ class Tiles:
 
     def rows(self, parts: Array | Sequence[Array]) -> Rows:
         """The rows (N,) of tiles in `table`."""
+        return self.rows_of(fingerprint(parts), parts)
 
-        def fill(rows: Rows) -> Tile:
+    def rows_of(self, keys: Array, parts: Array | Sequence[Array]) -> Rows:
+        """As `rows`, with the fingerprints (N,) of the parts."""
+
+        def fill(rows: Rows) -> Array:
             shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
-            return Tile(*np.array([self._tile(shape) for shape in shapes]).T)
+            return np.array([self._tile(shape) for shape in shapes])
 
-        return self.table.rows(fingerprint(parts), fill)
+        return self.table.rows(keys, fill)
 
     def _tile(self, shape: tuple[int, ...]) -> Tile:
         """Compute the row of one tile."""

@@ -9,7 +9,7 @@ from sparsemap.inner.numbers import add, exp, exp_wide, half_log, log1p, log_pai
 from sparsemap.inner.primitives import whole
 from sparsemap.inner.types import Pair, Real, Reals, Whole, Wholes
 
-__all__ = ["none_many", "none_one", "none_real", "none_runs", "peak", "sampled_peak"]
+__all__ = ["none_many", "none_one", "none_real", "none_within", "peak", "real_within", "sampled_peak"]
 
 UNDERFLOW = -800.0
 """e^-800 is 0 in double."""
@@ -130,32 +130,63 @@ def none_many(total: Wholes, marked: Wholes, taken: Wholes, out: Reals) -> None:
         out[i] = none_one(total[i], marked[i], taken[i])
 
 
-def none_runs(total: Wholes, marked: Wholes, first: Wholes, count: Wholes, out: Reals) -> None:
-    """P(0) of `first`, first + 1 .. taken words, `count` values, run after run: a start, then the ratios (N-M-k)/(N-k)."""
+def none_run(total: Whole, marked: Whole, first: Whole, count: Whole, out: Reals, at: Whole) -> None:
+    """P(0) of `first`, first + 1 .. taken words, `count` values: a start, then the ratios (N-M-k)/(N-k)."""
+    high, low = none(total, marked, first)
+    for k in range(first, first + count):
+        out[at + k - first] = high + low
+        if total - marked <= k:
+            high, low = 0.0, 0.0
+        else:
+            high, low = ratio_times(high, low, 1.0 * (total - marked - k), 0.0, 1.0 * (total - k), 0.0)
+
+
+def none_within(subs: Wholes, words: Wholes, k: Reals, counts: Wholes, out: Reals) -> None:
+    """P0(n'|n,k) of parts of n' `subs` (m,) words in tiles of n `words` (m,), for `counts` (m,) values k each: consecutive
+    k as a run."""
     at = 0
-    for i in range(total.shape[0]):
-        high, low = none(total[i], marked[i], first[i])
-        for k in range(first[i], first[i] + count[i]):
-            out[at] = high + low
-            at += 1
-            if total[i] - marked[i] <= k:
-                high, low = 0.0, 0.0
-            else:
-                high, low = ratio_times(high, low, 1.0 * (total[i] - marked[i] - k), 0.0, 1.0 * (total[i] - k), 0.0)
+    for i in range(subs.shape[0]):
+        sub, word, last = subs[i], words[i], at + counts[i] - 1
+        inside = sub > 1 and sub < word
+        if inside and counts[i] > 1 and k[last] - k[at] == counts[i] - 1:
+            none_run(word, sub, whole(k[at]), counts[i], out, at)
+        else:
+            for j in range(at, at + counts[i]):
+                if inside:
+                    out[j] = none_one(word, sub, whole(k[j]))
+                elif sub >= word:
+                    out[j] = 0.0 if k[j] > 0.0 else 1.0
+                else:
+                    out[j] = (word - k[j]) / word
+        at = last + 1
+
+
+def real_within(subs: Wholes, words: Wholes, k: Reals, out: Reals) -> None:
+    """P0(n'|n,k) (m,) of real k (m,): (n-n')! (n-k)! / (n! (n-n'-k)!), and (n-k)/n for n' = 1."""
+    for i in range(out.shape[0]):
+        word = 1.0 * words[i]
+        out[i] = (word - k[i]) / word if subs[i] == 1 else none_of_real(word, min(1.0 * subs[i], word), k[i])
+
+
+def none_of_real(total: Real, marked: Real, taken: Real) -> Real:
+    """P(0) with real `taken`: gamma functions for factorials; results below e^-40 may be 0."""
+    few, many = min(marked, taken), max(marked, taken)
+    left = total - few - many
+    if not few > 0.0:
+        return 1.0
+    if not (left >= 0.0 and few * log1p(-many / total) > INVISIBLE):
+        return 0.0
+    if left >= 64.0:
+        high, low = none_far(total - many, total, many, few)
+    else:
+        high, low = none_near(total - taken, total, whole(marked))
+    return high + low
 
 
 def none_real(total: Reals, marked: Reals, taken: Reals, out: Reals) -> None:
-    """(n,) P(0) of n cases with real `taken`: gamma functions for factorials; results below e^-40 may be 0."""
+    """(n,) P(0) of n cases with real `taken`."""
     for i in range(out.shape[0]):
-        few, many = min(marked[i], taken[i]), max(marked[i], taken[i])
-        left = total[i] - few - many
-        out[i] = 0.0 if few > 0.0 else 1.0
-        if few > 0.0 and left >= 0.0 and few * log1p(-many / total[i]) > INVISIBLE:
-            if left >= 64.0:
-                high, low = none_far(total[i] - many, total[i], many, few)
-            else:
-                high, low = none_near(total[i] - taken[i], total[i], whole(marked[i]))
-            out[i] = high + low
+        out[i] = none_of_real(total[i], marked[i], taken[i])
 
 
 def times(a: Whole, b: Whole) -> Pair:

@@ -44,8 +44,10 @@ def test_bounds_are_the_same_compiled_and_as_they_stand(workload, cost_model, mo
 
 def test_the_number_of_tiles_tried_together_does_not_matter(monkeypatch):
     found = []
-    for block in (bound_inner.BLOCK, 7):
+    for block, at_once in ((bound_inner.BLOCK, bound_tiles.AT_ONCE), (7, 10)):
         monkeypatch.setattr(bound_inner, "BLOCK", block)
+        for module in (bound_inner, bound_tiles):
+            monkeypatch.setattr(module, "AT_ONCE", at_once)
         problem = sparsemap.load_problem(PRODUCT, "mobile", registry=REGISTRY)
         found.append(b"".join(part.tobytes() for part in problem.cost_model._bound(problem).by_class()))
     assert found[0] == found[1]

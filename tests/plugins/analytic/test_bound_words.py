@@ -69,8 +69,8 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
-    found = grid.shares(fits, limit, np.arange(len(fits)))
-    some = found.fits[found.places[found.rows].sum(axis=1)]
+    found = grid.shares(fits, limit, len(fits))
+    some = found.fits[found.places_of(np.arange(len(fits)))[found.rows].sum(axis=1)]
     shares = list(zip(2.0**found.steps.T, found.most.T, some, found.children, strict=True))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
@@ -171,8 +171,8 @@ def test_scalars_and_patterns_with_shapes_have_classes_too(workload) -> None:
 
 def test_problems_on_other_chips_share_the_least_metadata_of_their_tensors() -> None:
     first, second = (LeastWords(tables(sparsemap.load_problem("mm1", name))) for name in ("mobile", "cloud"))
-    assert all(one is other for one, other in zip(first.ranks, second.ranks, strict=True))
-    assert first.ranks[0] is not first.ranks[2]
+    assert all(one.through is other.through for one, other in zip(first.ranks, second.ranks, strict=True))
+    assert first.ranks[0].through is not first.ranks[2].through
 
 
 def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time() -> None:

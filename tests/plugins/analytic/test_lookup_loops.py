@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic.inner import functions, lookup, tile_classes
-from sparsemap_plugins.analytic.occupancy.lookup import ODD, Number, Table, fingerprint
+from sparsemap_plugins.analytic.occupancy.lookup import Table, fingerprint
 
 KINDS = [np.float64, np.int64, np.int8, bool]
 
@@ -13,28 +13,24 @@ def parts(count=300):
     return [rng.integers(-9, 9, count).astype(kind) for kind in KINDS]
 
 
-def test_a_key_is_the_sum_of_its_parts_times_odd_numbers():
+def test_a_key_has_all_bits_of_its_parts():
     given = parts()
-    keys = [sum(int(part[i]) * odd for part, odd in zip(given, ODD[3:], strict=False)) for i in range(300)]
-    assert [key % 2**64 | 1 for key in keys] == [int(key) % 2**64 for key in fingerprint(given, 3)]
-    assert np.array_equal(fingerprint(given, 3)[::3], fingerprint([part[::3] for part in given], 3))
-
-
-def test_numbers_that_no_whole_number_holds_have_a_key_too():
-    key = fingerprint([np.array([np.inf, -np.inf, np.nan, 1e19, 1.0, 0.0])])
-    assert len({*key.tolist()}) == 3
+    keys, rows = fingerprint(given).tolist(), [*zip(*(part.astype(float).tolist() for part in given), strict=True)]
+    assert len({*keys}) == len({*rows}) == len({*zip(keys, rows, strict=True)}) and all(key % 2 for key in keys)
+    assert np.array_equal(fingerprint(given)[::3], fingerprint([part[::3] for part in given]))
+    assert len({*fingerprint([np.array([np.inf, -np.inf, np.nan, 1e19, 1.0, 0.0])]).tolist()}) == 6
 
 
 def test_a_table_is_a_dictionary_of_keys():
-    table, known = Table(Number), {}
+    table, known = Table(), {}
     keys = fingerprint(parts(40))
     for some in (keys[:7], keys, keys[::3].copy(), np.arange(1, 9999, 2)):
-        rows = table.rows(some, lambda rows, some=some: Number(some[rows] * 0.1))
+        rows = table.rows(some, lambda rows, some=some: some[rows, None] * 0.1)
         for key in some.tolist():
             known.setdefault(key, len(known))
         assert rows.tolist() == [known[key] for key in some.tolist()]
-        assert np.array_equal(table.columns.value[rows], some * 0.1)
-    assert table.count == len(known) and len(table.places) >= 4 * len(known)
+        assert np.array_equal(table.data[rows, 0], some * 0.1)
+    assert table.count == len(known) and len(table.places) >= 2 * len(known)
 
 
 @pytest.mark.parametrize("loops", [functions, lookup])
@@ -48,7 +44,7 @@ def test_places_that_run_out_are_told(loops):
     assert loops.enter(keys, places, 10, 3, rows, new) == 8 and rows.tolist() == list(range(3, 11))
     assert loops.enter(keys, places, 10, 11, rows, new[:0]) == 0 and rows.tolist() == list(range(3, 11))
     assert loops.enter(keys + 8, places, 10, 11, rows, new[:2]) == -3  # no room to say which are new
-    assert loops.enter(keys + 8, places, 10, 255, rows, new) == -2
+    assert loops.enter(keys + 8, places, 10, 511, rows, new) == -2
     assert loops.enter(keys, np.full((1024, 2), 99), 10, 0, rows, new) == -1
 
 
@@ -56,10 +52,9 @@ def test_loops_of_tables_are_the_same_compiled_and_as_they_stand():
     found = []
     for loops in (functions, lookup):
         keys, places = np.zeros(300, np.int64), np.zeros((2048, 2), np.int64)
-        loops.mix_reals(keys, np.r_[parts()[0][:298], np.inf, -1e18], ODD[0])
-        loops.mix_wholes(keys, parts()[1], ODD[1])
+        loops.mix_all(np.array([np.r_[parts()[0][:298], np.inf, -1e18], parts()[1]]), keys)
         rows, new = np.zeros((2, 300), np.int64)
-        count = loops.enter(keys | 1, places, 11, 0, rows, new)
+        count = loops.enter(keys, places, 11, 0, rows, new)
         again = np.zeros((4096, 2), np.int64)
         loops.place(places[places[:, 0] != 0], again, 12)
         found.append([count, *(part.tobytes() for part in (keys, places, rows, new, again))])

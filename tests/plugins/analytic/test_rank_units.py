@@ -10,10 +10,10 @@ from sparsemap_plugins.analytic.inner import rank_points
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, expected, pieces, units
 from sparsemap_plugins.analytic.occupancy.bins import Bins
 from sparsemap_plugins.analytic.occupancy.pairs import Pair
-from sparsemap_plugins.analytic.occupancy.pieces import Windows, cut
+from sparsemap_plugins.analytic.occupancy.pieces import cut
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.analytic.occupancy.tiles import Tile
-from sparsemap_plugins.analytic.occupancy.units import UnitTables
+from sparsemap_plugins.analytic.occupancy.units import Placed, UnitTables
 from sparsemap_plugins.declarative import programs
 from sparsemap_plugins.declarative.formats import ExpressionFormat
 from sparsemap_plugins.densities.uniform import Uniform
@@ -45,7 +45,7 @@ def found(setting: str, count: int = 60, text: str = "", formats=FORMATS) -> tup
 
     def counted(own, place):
         def call(tables, ranks, *more):
-            known[place] += len(ranks.length)
+            known[place] += len(ranks)
             return own(tables, ranks, *more)
 
         return call
@@ -121,7 +121,7 @@ OTHERS = [
 
 def test_columns_are_those_of_the_tables():
     tile = {"POINTS": "points", "AT_CHANCES": "p", "LEFT_OUT": "left_out", "AT_SENT": "p_sent", "GRAIN": "grain"}
-    tile |= {"SAMPLES": "samples", "AT_ALL": "all_p"}
+    tile |= {"SAMPLES": "samples", "AT_ALL": "all_p", "AT_LIST": "k"}
     pair = {"PART_FILLED": "filled", "PART_LARGEST": "filled_largest", "PART_VARIES": "varies"}
     for row, names in ((Tile, tile), (Pair, pair)):
         assert [getattr(rank_points, name) for name in names] == [row._fields.index(field) for field in names.values()]
@@ -143,9 +143,7 @@ def units_of(forms: list[ExpressionFormat], density: float = 0.03) -> np.ndarray
     rng = np.random.default_rng(7)
     below, length, above = (2.0 ** rng.integers(0, 5, 300) for _ in range(3))
     rows = [below * length * above, below * length, below, length, above, np.arange(300.0) % len(formats), length]
-    ranks = Ranks(
-        *(row[None] for row in rows[:3]), *rows[3:], rng.integers(0, 2, 300) * 1.0, length / 2, np.zeros((0, 300))
-    )
+    ranks = Ranks(np.array([*rows, rng.integers(0, 2, 300), length / 2]), 1)
     tables = TensorTables(Uniform(density=density).occupancy((1 << 20,)), frozenset(), formats, False, True)
     return np.array(tables.units(ranks))
 
@@ -182,12 +180,11 @@ def test_pieces_of_bins_with_several_steps_end_between_occupancies():
     p = np.exp(-0.5 * ((k - 900.0) / 100.0) ** 2)
     p /= p.sum()
     window = Bins.of(k, p, 1.0)
-    first, bins, two = np.zeros(2, dtype=np.int64), len(window.k) - 1, np.ones(2)
-    store = np.concatenate([window.edges, window.sums])
-    windows = Windows(
-        np.stack([two * window.origin, two * window.step, two]),
-        np.stack([first, first + len(window.edges), first + 2000]),
-        store,
+    bins, store = len(window.k) - 1, np.concatenate([window.edges, window.sums])
+    tile = dict.fromkeys(Tile._fields, 0.0) | {"origin": window.origin, "step": window.step, "grain": 1.0}
+    tile |= {"samples": 2000, "edges": 0, "sums": len(window.edges)}
+    given = Placed(
+        np.zeros((6, 2), np.int64), np.zeros((6, 2)), np.array([[*tile.values()]]), store, *np.zeros((2, 1, 1))
     )
 
     def occupied_at(rank, k):
@@ -198,11 +195,8 @@ def test_pieces_of_bins_with_several_steps_end_between_occupancies():
     occupied = np.array([occupied_at(rank, k) for k in means])
     rises = np.diff(np.ceil(occupied), axis=0)
     some = rises[0] > 0.0
-    given = (
-        np.ascontiguousarray(rows[:, some])
-        for rows in (np.stack([rank, bin]), np.concatenate([rises, occupied]), means)
-    )
-    (of, at), (mean, chance) = cut(windows, *given, occupied_at)
+    steps = np.concatenate([rises, occupied, means])[:, some].T.copy()
+    (of, at), (mean, chance) = cut(given, np.array([rank, bin])[:, some].T.copy(), steps, occupied_at)
     assert np.all(np.diff(of) >= 0) and {*of.tolist()} == {0, 1}
     for r in (0, 1):
         expectation = p @ np.ceil(occupied_at(r, k))

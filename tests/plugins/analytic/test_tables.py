@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from sparsemap_plugins.analytic.occupancy import (
     pairs,
     tiles,
 )
-from sparsemap_plugins.analytic.occupancy.lookup import Table
+from sparsemap_plugins.analytic.occupancy.lookup import Table, fingerprint
 from sparsemap_plugins.densities import hypergeometric
 from sparsemap_plugins.densities.banded import Banded
 from sparsemap_plugins.densities.block import Block
@@ -65,18 +64,15 @@ def values(table, n, box, below, length, above, drop=True, formats=None):
 
 def ask(table, *ranks):
     """(8, N): the columns of `RankUnits`."""
-    return np.array(table.units(Ranks(*ranks, ranks[3], np.zeros((0, len(ranks[3]))))))
+    return np.array(table.units(Ranks.of(*ranks, ranks[3])))
 
 
 def test_the_key_of_a_rank_has_all_that_its_units_depend_on():
     """Of two ranks that differ in any field, in a mean by its last bit, neither gets the units of the other."""
-    ranks = Ranks(
-        *(np.full((1, 2), n) for n in (16.0, 8.0, 2.0)), *(np.full(2, 4.0) for _ in range(6)), np.ones((1, 2))
-    )
-    for field in Ranks._fields:
-        column = getattr(ranks, field).copy()
-        column[..., 1] = np.nextafter(4.0, 5.0) if field == "longest" else column[..., 1] + 1.0
-        assert len({*ranks._replace(**{field: column}).fingerprint().tolist()}) == 2, field
+    for field in range(10):
+        columns = np.repeat([[16.0], [8.0], [2.0], *[[4.0]] * 6, [1.0]], 2, axis=1)
+        columns[field, 1] = np.nextafter(columns[field, 1], 99.0)
+        assert len({*fingerprint(Ranks(columns, 1).columns).tolist()}) == 2, field
 
 
 @pytest.fixture
@@ -93,7 +89,7 @@ def whole(monkeypatch):
 
 
 def merged(table) -> bool:
-    return bool((table.tiles.table.columns.grain > 0).any())
+    return bool((table.tiles.table.data[:, tiles.Tile._fields.index("grain")] > 0).any())
 
 
 def wide_tiles(count: int, seed: int):
@@ -238,22 +234,18 @@ def test_probabilities_below_any_point(whole):
     k, p = hypergeometric.table(*numbers)
     assert k[1] - k[0] > 1
     found = bins.Bins.of(k.astype(float), p, 1.0)
-    of_window, starts = np.array([[found.origin], [found.step], [1.0]]), np.array([[0], [0], [len(k)]])
+    tile = dict.fromkeys(tiles.Tile._fields, 0.0) | {"origin": found.origin, "step": found.step, "samples": len(k)}
+    row = np.array([list(tile.values())])
     all_k, all_p = whole(lambda: hypergeometric.table(*numbers))
     some = slice(50, len(all_k) - 50)
     below = np.empty(len(all_k) - 100)
-    functions.chance_below(of_window, starts, found.sums, all_k[some] + 0.5, np.empty(2), below)
+    functions.chance_below(row, found.sums, all_k[some] + 0.5, np.empty(2), below)
     assert below == pytest.approx(np.cumsum(all_p)[some], abs=1e-7)
-
-
-class Row(NamedTuple):
-    order: np.ndarray
-    thousands: np.ndarray
 
 
 def test_table_finds_what_it_was_given():
     rng = np.random.default_rng(0)
-    table, seen = Table(Row), {}
+    table, seen = Table(2), {}
 
     def look_up(keys):
         def fill(first):
@@ -261,10 +253,10 @@ def test_table_finds_what_it_was_given():
             for key in keys[first].tolist():
                 assert key not in seen
                 seen[key] = (len(seen), key % 1000 / 8)
-            return Row(*map(np.array, zip(*(seen[key] for key in keys[first].tolist()), strict=True)))
+            return np.array([seen[key] for key in keys[first].tolist()])
 
-        found = table.find(keys, fill)
-        assert list(zip(*(column.tolist() for column in found), strict=True)) == [seen[key] for key in keys.tolist()]
+        found = table.found(keys, fill)
+        assert [*map(tuple, found.tolist())] == [seen[key] for key in keys.tolist()]
 
     for size in (1, 7, 3000, 20_000, 5, 20_000):
         look_up(rng.integers(1, 1 << 16, size) * 2 + 1)
@@ -272,9 +264,9 @@ def test_table_finds_what_it_was_given():
 
 
 def test_a_full_table_starts_afresh():
-    table = Table(Row, most=100)
+    table = Table(2, most=100)
     for start in range(0, 1000, 30):
         keys = np.arange(start, start + 80) * 2 + 1
-        found = table.find(keys, lambda first, keys=keys: Row(keys[first], keys[first] / 8))
-        assert found.order.tolist() == keys.tolist() and found.thousands.tolist() == (keys / 8).tolist()
+        found = table.found(keys, lambda first, keys=keys: np.stack([keys[first], keys[first] / 8], axis=1))
+        assert found.T.tolist() == [keys.tolist(), (keys / 8).tolist()]
         assert table.count <= 100

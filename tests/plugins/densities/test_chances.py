@@ -79,8 +79,10 @@ def test_probabilities_of_large_totals_are_exact():
 
 def test_runs_and_whole_arguments_of_real_ones_are_the_same_probabilities():
     total, marked, taken = numbers(5)
+    marked = np.clip(marked, 2, total - 1)  # parts of tiles; single words and whole tiles have simple formulas
     count = np.minimum(np.arange(300) % 40, total - taken + 1)
-    runs = hypergeometric.none_runs(total, marked, taken, count)
+    k = np.concatenate([start + np.arange(n) for start, n in zip(taken.tolist(), count.tolist(), strict=True)])
+    runs = hypergeometric.none_within(marked, total, k, count)
     several = [np.repeat(x, count) for x in (total, marked, taken)]
     several[2] += np.concatenate([np.arange(n) for n in count])
     single = hypergeometric.none_many(*several)
@@ -143,8 +145,10 @@ def everything() -> bytes:
     count = np.minimum(np.arange(60) % 9, total - taken + 1)
     few, part = np.minimum(marked, 300).astype(np.float64), np.minimum(taken + 0.3, total)
     parts = [
-        hypergeometric.none_many(total, marked, taken), hypergeometric.none_runs(total, marked, taken, count),
-        hypergeometric.none_real(total.astype(np.float64), few, part), *hypergeometric.table(10**9, 3 * 10**8, 10**6),
+        hypergeometric.none_many(total, marked, taken),
+        hypergeometric.none_within(marked, total, np.repeat(taken, count) + np.arange(count.sum()) % 2, count),
+        hypergeometric.real_within(few.astype(np.int64), total, part), *hypergeometric.table(10**9, 3 * 10**8, 10**6),
+        hypergeometric.none_real(total.astype(np.float64), few, part),
         *hypergeometric.table(900, 300, 77),
     ]  # fmt: skip
     occupancy = Crisp(n=2, m=4, block=(4, 16), block_density=0.4).occupancy((32, 120))
