@@ -28,7 +28,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("6.1 fiber length", "stored.py", "if place < m.slots else", "if place < m.slots - 1 else"),
     ("6.3 accesses", "counts.py", "less(ceil(units * (x.reads", "less(floor(units * (x.reads"),
     ("6.4 compression", "counts.py", "emptiness_share = 1.0 - x.kept[t, s]", "emptiness_share = 0.0"),
-    ("7.1 leader tile", "leaders.py", "if inside or spans:", "if inside:"),
+    ("7.1 leader tile", "leaders.py", "if (inside or spans) and (moves", "if inside and (moves"),
     ("7.1 shared loops", "leaders.py", "ceil(x.part[LED, d] / (x.factor[d] / need))", "x.part[LED, d]"),
     ("7.2 nested shares", "counts.py", "if acts_above:", "if 0:"),
     ("7.2 output reads", "counts.py", "ceil(c.read[t, s] * own) if t == m.output", "floor(c.read[t, s] * own) if t == m.output"),

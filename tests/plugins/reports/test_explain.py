@@ -168,7 +168,7 @@ def test_searches_start_from_the_design_and_are_never_worse(uncharged):
 
 
 def test_an_invalid_design_is_told_what_it_lacks_and_what_would_make_it_valid(tmp_path, result):
-    text = result.found.text().replace('capacity = "128 KB"', 'capacity = "1 KB"')
+    text = result.found.text().replace('capacity = "128 KB"', 'capacity = "64 B"')
     (tmp_path / "small.toml").write_text(text, "utf-8")
     found = CliRunner().invoke(cli, ["explain", str(tmp_path / "small.toml")])
     assert found.exit_code == 0, found.output
