@@ -96,7 +96,7 @@ class CountComparison:
             if walked != own:
                 given = None if ENDS in walked ^ own else self._words(trial)
                 rng = np.random.default_rng(len(self.paid))
-                trials[walked] = ChargedTrial(sim, sim.trial(rng, charged=True, given=given))
+                trials[walked] = ChargedTrial(sim, sim.trial(rng, True, given, compared=True))
         found = {name: _cost(trials[self._walked(model)].pay(charges_of(model))) for name, model in self.models.items()}
         for name, (_, model) in self.less.items() if effects else ():
             found["less " + name] = _cost(trials[self._walked(model)].pay(charges_of(model), as_modelled=True))
@@ -114,7 +114,7 @@ class CountComparison:
     def run(self, trials: int, seed: int, effects: int = 0) -> None:
         """Add trials on random tensors; the first `effects` are also charged without each charge."""
         for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
-            trial = self.sim.trial(np.random.default_rng(sequence), charged=True)
+            trial = self.sim.trial(np.random.default_rng(sequence), charged=True, compared=True)
             if not trial.energy.tally.correct:
                 raise AssertionError("the output is not the dense product")
             self.add(ChargedTrial(self.sim, trial), effects=number < effects)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import attrs
 import numpy as np
@@ -79,8 +79,8 @@ class Done:
     """(parts, computes) cycles of skips of tiles without a tile within their width, for `intersection`."""
     partly: Array
     """(parts, computes) extra cycles of shared steps with partly filled lanes, for `vectors`."""
-    shared: dict[frozenset[str], SharedTime] | None
-    """By the charges of `WAITED` that are paid, cycles with waiting for shared words; None: no lane waits for a word."""
+    shared: dict[frozenset[str], SharedTime]
+    """By the charges of `WAITED` that are paid, cycles with waiting for shared words; empty: no lane waits for a word."""
     output: Array
     reads: dict[int, Reads]
     """By operand, the reads that took place."""
@@ -101,7 +101,7 @@ class Done:
 
     def cycles(self, charges: frozenset[str]) -> Array:
         """(parts, computes) cycles of each unit with the charges."""
-        if NAME in charges and self.shared is not None:
+        if NAME in charges and self.shared:
             waited = self.shared[WAITED.intersection(charges)].cycles
             return waited + self.tiles if "intersection" in charges else waited
         found = self.work + self.passed if "positions" in charges else self.work
@@ -138,33 +138,34 @@ class Products:
         """Steps of an indivisible block."""
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
-        self.waited = set[frozenset[str]]()
+        self.own = {nest.charges & WAITED} if NAME in nest.charges and not self.dealt else set()
+        self.waited = set(self.own)
         """Charges of `WAITED` under each of which waiting for shared words is counted."""
-        self.also_pay(nest.charges)
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
         self.first_levels = nest.stored(nest.output) if is_packed(nest, nest.output) else ()
 
     def also_pay(self, charges: frozenset[str]) -> None:
-        """Later runs record what `Done.cycles` needs under the charges."""
-        if NAME in charges:
+        """Later runs to be compared record what `Done.cycles` needs under the charges."""
+        if NAME in charges and not self.dealt:
             self.waited.add(charges & WAITED)
 
     def run(
         self, values: Sequence[Array], contents: Sequence[Contents], active: Sequence[Array | None],
-        rng: np.random.Generator, begins: Array,
+        rng: np.random.Generator, begins: Array, compared: bool = False,
     ) -> Done:  # fmt: skip
         """Run a trial. `values` of the operands are flat; `contents` includes the finished output.
 
         `active` per tensor: (steps, instances) bool of the innermost storing level, the accesses left by guards further
-        out. `begins`: steps at which a part of the `work` begins, the first being 0."""
-        done = self._nothing(len(begins))
+        out. `begins`: steps at which a part of the `work` begins, the first being 0. `compared`: record waiting under all
+        charges of `also_pay`, not the model's own alone."""
+        done = self._nothing(len(begins), self.waited if compared else self.own)
         size = max(1, CHUNK // self.units // self.whole) * self.whole
         for start in range(0, self.steps, size):
             rows = slice(start, min(start + size, self.steps))
             self._chunk(done, rows, values, contents, active, rng, begins)
         return done
 
-    def _nothing(self, parts: int) -> Done:
+    def _nothing(self, parts: int, waited: Set[frozenset[str]]) -> Done:
         nest, link = self.nest, self.links[self.nest.output]
 
         def reads() -> dict[int, Reads]:
@@ -179,18 +180,15 @@ class Products:
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
         return Done(
-            work, passed, stages, tiles, partly, self._waiting(parts), np.zeros(link.size), reads(), reads(),
+            work, passed, stages, tiles, partly, self._waiting(parts, waited), np.zeros(link.size), reads(), reads(),
             updates(), updates(), first,
         )  # fmt: skip
 
-    def _waiting(self, parts: int) -> dict[frozenset[str], SharedTime] | None:
-        found = dict[frozenset[str], SharedTime]()
-        for charges in self.waited if not self.dealt else ():
-            lanes = SharedLanes.of(self.links, self.units)
-            if lanes is None:
-                return None
-            found[charges] = SharedTime(lanes, np.zeros((parts, self.units)))
-        return None if self.dealt else found
+    def _waiting(self, parts: int, waited: Set[frozenset[str]]) -> dict[frozenset[str], SharedTime]:
+        several = [(charges, SharedLanes.of(self.links, self.units)) for charges in waited]
+        return {
+            charges: SharedTime(lanes, np.zeros((parts, self.units))) for charges, lanes in several if lanes is not None
+        }
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -238,10 +236,8 @@ class Products:
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
         at = np.maximum(begins[first:last] - rows.start, 0)
-        for charges, shared in (done.shared or {}).items():
-            shared.cycles[first:last] += self._shared(
-                charges, shared.lanes, rows, contents, there, offered, alive, occupied, passed, at
-            )
+        if done.shared:
+            self._wait(done.shared, rows, contents, there, offered, alive, occupied, passed, at, slice(first, last))
         for total, mine in (
             (done.work, occupied), (done.passed, passed), (done.stages[0], first_stage), (done.stages[1], second_stage),
         ):  # fmt: skip
@@ -284,18 +280,20 @@ class Products:
             second = out_of_sight(whole(alive) & ~occupied, whole(alive), self.unit_width)
         return first, second
 
-    def _shared(
-        self, charges: frozenset[str], lanes: SharedLanes, rows: slice, contents: Sequence[Contents], there: Sequence[Array],
-        offered: Array, alive: Array, occupied: Array, passed: Array, at: Array,
-    ) -> Array:  # fmt: skip
-        """(parts, units) cycles with waiting for shared words; the slower stage of skips counts."""
-        whole = lanes.of_any
+    def _wait(
+        self, shared: Mapping[frozenset[str], SharedTime], rows: slice, contents: Sequence[Contents], there: Sequence[Array],
+        offered: Array, alive: Array, occupied: Array, passed: Array, at: Array, parts: slice,
+    ) -> None:  # fmt: skip
+        """Add the cycles with waiting for shared words; the slower stage of skips counts."""
+        whole = next(iter(shared.values())).lanes.of_any
         works = whole(occupied)
-        cycles = works + (whole(passed) & ~works if "positions" in charges else 0.0)
-        if "intersection" in charges:
+        more = {"positions": whole(passed) & ~works}
+        if any("intersection" in charges for charges in shared):
             first, second = self._stages(rows, contents, there, offered, alive, works, whole)
-            cycles = cycles + np.where(first.sum(axis=0) >= second.sum(axis=0), first, second)
-        return lanes.advance(cycles.astype(np.float64), works, at)
+            more["intersection"] = np.where(first.sum(axis=0) >= second.sum(axis=0), first, second)
+        for charges, time in shared.items():
+            cycles = sum((more[charge] for charge in charges), start=works.astype(np.float64))
+            time.cycles[parts] += time.lanes.advance(cycles, works, at)
 
     def first_visits(self, instances: int) -> Array:
         """(instances, words) step at which a unit of each instance of a level first works on an output word."""

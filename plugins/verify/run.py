@@ -56,7 +56,8 @@ def verify(
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
         compared = compare and number < COMPARED and bool(comparison.models)
-        paid = ChargedTrial(sim, sim.trial(np.random.default_rng(sequence), compared or bool(comparison.charges)))
+        rng, charged = np.random.default_rng(sequence), compared or bool(comparison.charges)
+        paid = ChargedTrial(sim, sim.trial(rng, charged, compared=compared))
         tallies.append(paid.pay(comparison.charges))
         if compared:
             comparison.add(paid)

@@ -145,7 +145,7 @@ class Simulation:
         return found
 
     def also_pay(self, charges: frozenset[str]) -> None:
-        """Later trials can be charged under these charges too."""
+        """Later trials to be compared can be charged under these charges too."""
         for products in filter(None, (self.products, self.timed_products)):
             products.also_pay(charges)
 
@@ -168,10 +168,14 @@ class Simulation:
             found[t, s] = index, at.reshape(len(steps), len(places))
         return found
 
-    def trial(self, rng: np.random.Generator, charged: bool = False, given: Mapping[int, Array] | None = None) -> Trial:
+    def trial(
+        self, rng: np.random.Generator, charged: bool = False, given: Mapping[int, Array] | None = None,
+        compared: bool = False,
+    ) -> Trial:  # fmt: skip
         """Draw tensors and execute the design.
 
-        `charged`: also record the data of charges on time; `given`: words (n,) by operand, instead of a draw."""
+        `charged`: also record the data of charges on time; `compared`: also under the charges of `also_pay`; `given`: words
+        (n,) by operand, instead of a draw."""
         nest, out = self.nest, self.nest.output
         masks: list[Array] = [np.zeros(0, dtype=bool)] * len(self.packed)
         values: list[Array] = [np.zeros(0)] * len(self.packed)
@@ -191,18 +195,18 @@ class Simulation:
         begins = self.waiting.begins if charged else np.zeros(1, dtype=np.int64)
 
         def walk(products: Products) -> Walk:
-            return self._walk(products, values, contents, expected, rng, begins)
+            return self._walk(products, values, contents, expected, rng, begins, compared)
 
         energy = walk(self.products)
         return Trial(energy, walk(self.timed_products) if charged and self.timed_products else energy)
 
     def _walk(
         self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
-        rng: np.random.Generator, begins: Array,
+        rng: np.random.Generator, begins: Array, compared: bool,
     ) -> Walk:  # fmt: skip
         tally, outside, guards = Tally(), Tally(), products.all_guards
         active, inner = self._walk_storage(tally, outside, contents, rng, guards)
-        done = products.run(values, contents, inner, rng, begins)
+        done = products.run(values, contents, inner, rng, begins, compared)
         walk = Walk(tally, outside, contents, active, inner, done, guards)
         done.tiles += self._empty_tiles(walk, begins)
         tally.correct = bool(np.array_equal(done.output, expected))

@@ -249,7 +249,7 @@ class OneDesign:
     step_words: Reals
     """(O,) words of each operand examined for one step of a group."""
     unit_words: Reals
-    """(O,) words of each operand counting as one position; 0: a skip of larger tiles."""
+    """(O,) words of each operand counting as one position of a waiting point."""
     shared_ratio: Real
     """Cycles of units waiting for shared words, over the cycles of the mean unit."""
     stay: Real

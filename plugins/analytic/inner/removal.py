@@ -99,7 +99,9 @@ def differ(m: Facts, a: Counts, b: Counts) -> Whole:
     """Whether two choices of filters have different effects."""
     for t in range(m.T):
         for s in range(m.S):
-            if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s] or a.accessed[t, s] != b.accessed[t, s]:
+            if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s]:
+                return 1
+            if a.accessed[t, s] != b.accessed[t, s] or a.filled[t, s] != b.filled[t, s]:
                 return 1
     return 0
 

@@ -157,7 +157,7 @@ class Technology(Piece):
     wire_pj_per_bit_mm: ClassVar[float] = 0.0
 
     def add_pj(self, bits: int) -> float:
-        """pJ per addition or comparison."""
+        """pJ per addition."""
         return 0.0
 
     def queue_pj(self, words: int, bits: int) -> float:
