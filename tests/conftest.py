@@ -5,6 +5,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; before NumPy is there
 
+from blank_charts import blank_charts  # noqa: F401
 from browsers import browser  # noqa: F401
 from hypothesis import settings
 from quick import pytest_collection_finish  # noqa: F401

@@ -158,12 +158,13 @@ class Tried:
                     self._homes |= dict.fromkeys(keys[index : index + 1], pool)
                     yield index, future.result()
         except BaseException:
-            self.close()
+            self.close(wait=False)
             raise
 
-    def close(self) -> None:
+    def close(self, wait: bool = True) -> None:
+        """End the processes; `wait` for their end."""
         for pool in self._pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait, cancel_futures=True)
         self._pools = []
         self._homes.clear()
 

@@ -74,9 +74,9 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
             raise SearchError(NOT_BEGUN) from None
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
         for end in (alive, begun, begins):
             end.close()
+        pool.shutdown(cancel_futures=True)  # Python at its end would write to the closed pipe of a thread still running
 
 
 def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:

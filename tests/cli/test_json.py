@@ -10,7 +10,10 @@ from click.testing import CliRunner
 
 from sparsemap.cli.main import cli
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 NETWORK = 'kind = "network"\nname = "one"\nlayers = [{ name = "a", type = "linear", k = 8, n = 8 }]\n'
+LITTLE = 'kind = "workload"\nname = "little"\ntype = "matmul"\nm = 4\nk = 8\nn = 4\ndensity = { P = 0.5, Q = 0.5 }\n'
 STUDY = 'kind = "study"\nname = "s"\nworkloads = ["mm1"]\nhardware = ["edge"]\nsearchers = ["random", "sparsemap"]\nbudget = 20\n'
 PROBLEM = """problem:
   shape:
@@ -33,7 +36,7 @@ VERBS = {
     "compare a b": "changes",
     "compare study.toml --out study": "means",
     "plot a --kind energy -o energy.svg": "files",
-    "verify a --trials 2": "rows",
+    "verify few --trials 2": "rows",
     "show a": "valid",
     "show loop-nest a": "mapping",
     "show space --workload mm1 --hardware edge": "mapping_levels",
@@ -54,11 +57,18 @@ VERBS = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("json")
-    files = {"one.toml": NETWORK, "study.toml": STUDY, "problem.yaml": PROBLEM, "tiny.toml": SPACE}
+    files = {
+        "one.toml": NETWORK,
+        "little.toml": LITTLE,
+        "study.toml": STUDY,
+        "problem.yaml": PROBLEM,
+        "tiny.toml": SPACE,
+    }
     for name, text in files.items():
         (place / name).write_text(text)
-    for name in "ab":
-        done = CliRunner().invoke(cli, ["search", "mm1", "edge", "--budget", "60", "-q", "--out", str(place / name)])
+    for name, workload in (("a", "mm1"), ("b", "mm1"), ("few", "little.toml")):
+        args = "search", workload, "edge", "--budget", "60", "-q", "--out", str(place / name)
+        done = CliRunner().invoke(cli, [str(place / arg) if arg.endswith(".toml") else arg for arg in args])
         assert done.exit_code == 0, done.output
     return place
 

@@ -38,7 +38,9 @@ SLOW = (
     "warm-start.md: Networks", "warm-start.md: One search",
 )  # fmt: skip
 """Sections with seconds of searches; other tests try with smaller ones what they do."""
-RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]
+EVERY = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]
+RUN = [*{tuple((block.language, block.text) for block in s.blocks): s for s in reversed(EVERY)}.values()][::-1]
+"""Sections with blocks, each run once: the index opens with the README's result."""
 
 
 def slow(section: Section) -> bool:

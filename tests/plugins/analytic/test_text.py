@@ -107,7 +107,7 @@ def test_designs_and_their_details_are_the_same_to_the_last_bit(setting):
 @pytest.mark.parametrize("setting", COMPLETE)
 def test_many_designs_are_the_same(setting):
     problem = problem_of(setting)
-    agree(problem, batches_of(problem, 10 if setting in SLOW else 100, seed=1))
+    agree(problem, batches_of(problem, 4 if setting in SLOW else 40, seed=1))
 
 
 SLOW = ("three operands", "four operands")
@@ -200,7 +200,7 @@ def test_designs_of_several_chips_and_threads():
     chip = problem.chip
     slower, smaller = chip.read_bandwidth.clip(None, 16.0) / 64.0, chip.capacity_bits / 2000.0
     chips = [chip, attrs.evolve(chip, read_bandwidth=slower), attrs.evolve(chip, capacity_bits=smaller)]
-    batches = batches_of(problem, 60)
+    batches = batches_of(problem, 30)
     expected = [costs(problem.on(one), batches) for one in chips for _ in range(2)]
     assert len({guesses for _, guesses in expected}) == 3
     problems = [problem.on(one) for one in chips for _ in range(2)]
@@ -216,7 +216,7 @@ sys.path[:0] = [{str(HERE)!r}, {str(HERE.parents[1])!r}]
 import sparsemap
 from test_text import problem_of
 for setting in ("product", "one operand"):
-    best = sparsemap.search(problem_of(setting), budget=30, seed=1).found
+    best = sparsemap.search(problem_of(setting), budget=12, seed=1).found
     print(setting, best.genome.tolist(), best.score.hex())
 """
 

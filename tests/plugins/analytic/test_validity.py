@@ -28,7 +28,7 @@ def test_every_reason_has_a_meaning():
 )
 def test_what_is_lacking_is_said_in_units_of_the_resource(reason, text):
     problem = load_problem("mm12", "mobile", registry=REGISTRY)
-    genomes = problem.space.sample(3000, np.random.default_rng(0))
+    genomes = problem.space.sample(500, np.random.default_rng(0))
     found = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
     rows = [row for rows in found.detail.needed for row in rows if row[0] == reason]
     assert rows and all(needed > available for _, needed, available, _ in rows)

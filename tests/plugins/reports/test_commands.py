@@ -12,6 +12,8 @@ from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.searching import folder as folder_module
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 FILES = {
     "own/format.toml": 'kind = "format"\nname = "mine"\nextends = "bitmask"\n',
     "my layer.toml": 'kind = "workload"\nname = "mine"\ntype = "matmul"\nm = 16\nk = 16\nn = 16\n',

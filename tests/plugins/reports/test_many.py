@@ -25,6 +25,8 @@ from sparsemap.pieces.loading import load
 from sparsemap.study.comparison import compare
 from sparsemap.study.networks import search_network
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 close = pytest.approx
 LAYERS = [
     {"name": "square", "type": "linear", "k": 64, "n": 64, "repeat": 3},

@@ -16,6 +16,8 @@ from sparsemap.pieces.loading import load
 from sparsemap.spec import units
 from sparsemap.study.networks import search_network
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 LAYERS = [
     {"name": "a", "type": "linear", "k": 64, "n": 64},
     {"name": "b", "type": "linear", "k": 64, "n": 64},

@@ -25,6 +25,8 @@ from sparsemap.spec.units import format_energy
 from sparsemap.study.networks import search_network
 from sparsemap.writing import write_text
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 CLOSE = 1e-9
 SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buffered": False}}}
 CASES = [

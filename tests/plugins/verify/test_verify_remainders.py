@@ -23,7 +23,7 @@ def ended(seed, kind="matmul", **more):
     return build(table | {"cost_model": {"type": "analytic", "charges": CHARGES}})
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seeds, st.sampled_from(["matmul", "batched"]))
 def test_dense_counts_and_energy_are_those_of_the_model(seed, kind):
     found = verify(*ended(seed, kind), trials=1, seed=seed)
@@ -38,11 +38,11 @@ def test_dense_counts_and_energy_are_those_of_the_model(seed, kind):
     assert all(modelled >= executed - 4 for modelled, executed in times.values())
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(seeds)
 def test_sparse_designs_compute_the_product_and_no_nonzero_lies_behind_the_end(seed):
     problem, designs = ended(seed, sparse=True)
-    found = verify(problem, designs, trials=3, seed=seed)
+    found = verify(problem, designs, trials=2, seed=seed)
     assert found.correct
     computes = [row.mean for row in found.rows if row.quantity.endswith("compute")]
     product = 1

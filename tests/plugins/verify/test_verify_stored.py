@@ -173,6 +173,6 @@ def test_groups_of_a_ragged_rank_are_not_even():
         registry=registry(),
     )
     genomes = problem.space.sample(100, np.random.default_rng(0))
-    valid = genomes[problem.evaluator.evaluate(genomes).valid][:4]
+    valid = genomes[problem.evaluator.evaluate(genomes).valid][:2]
     found = [verify(problem, problem.space.decode(genome[None]), 2, 0) for genome in valid]
-    assert len(found) == 4 and all(one.correct for one in found)
+    assert len(found) == 2 and all(one.correct for one in found)
