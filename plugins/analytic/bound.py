@@ -229,7 +229,7 @@ class LowerBound:
     def leaving(self) -> tuple[Array, Array, Array]:
         """Traffic of the outermost level by class: pJ, cycles, and cycles during which inner levels wait, if the next
         level holds a single copy of every tile (`overlap`)."""
-        energy, cycles = map(np.concatenate, zip(*map(self._leaving, self.outer.runs()), strict=True))
+        energy, cycles = self.outer.by_class(self._leaving)
         lay, options = self.layout, self.words.known.options
         come = [t for t in range(lay.T) if lay.stored[t, 0]]
         stops = options.overlap and lay.S > 1 and lay.spatial[0] is None

@@ -75,9 +75,13 @@ class LeastLinks:
 
     def _by_class(self, s: int, outer: OuterTiles) -> tuple[list[Array], Array]:
         """pJ of the words leaving a level, per tensor, and its cycles."""
-        every = (self.handing(s, some) for some in outer.runs())
-        *own, cycles = zip(*((*(part.pj for part in parts), self.busy(s, parts)) for parts in every), strict=True)
-        return [np.concatenate(pj) for pj in own], np.concatenate(cycles)
+
+        def costs(some: OuterTiles) -> list[Array]:
+            parts = self.handing(s, some)
+            return [*(part.pj for part in parts), self.busy(s, parts)]
+
+        *own, cycles = outer.by_class(costs)
+        return own, cycles
 
     def handing(self, s: int, outer: OuterTiles) -> list[Handed]:
         """Per tensor, the minimum costs of words leaving a level for the children."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -216,8 +216,12 @@ class OuterTiles:
     words: list[Array]
     """Per tensor, (N,) words of the tile; 1: unknown."""
 
-    def runs(self) -> Iterator[OuterTiles]:
-        """A part of the classes after another."""
+    def by_class(self, costs: Callable[[OuterTiles], Sequence[Array]]) -> list[Array]:
+        """(N,) of each cost, computed for a part of the classes after another: (n,), or (1,) for the same in all."""
+        found = ([np.broadcast_to(cost, len(some.tile)) for cost in costs(some)] for some in self._runs())
+        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+    def _runs(self) -> Iterator[OuterTiles]:
         for rows in (slice(start, start + AT_ONCE) for start in range(0, len(self.tile), AT_ONCE)):
             parts = (
                 [one if len(one) == 1 else one[rows] for one in part] for part in (self.moved, self.stays, self.words)
