@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, partial
 from itertools import combinations
 from threading import RLock
 from typing import Any
@@ -86,6 +86,42 @@ def richer(size: int) -> tuple[int, ...]:
     return tuple(sizes[1:][most[1:] > most[:-1]].tolist())
 
 
+def others(problem: Problem) -> list[dict[str, int]]:
+    """Sizes unlike the problem's, for all dimensions by one rule each: as given, multiples of powers of two, sizes with
+    the most divisors, multiples of fan-outs; in the order of their forecast. Empty without a forecast."""
+    usual, given = dict(problem.sizes), dict(problem.loops.sizes)
+    fanouts = [int(level.limit) for level in problem.mapping_levels if level.spatial]
+    multiples = dict.fromkeys([*fanouts, math.prod(fanouts)])
+    rules: list[Callable[[int], int]] = [lambda size: size]
+    for part in (PADDED_LARGER, LARGER):
+        rules += [partial(_even, part=part), partial(_most_divisors, part=part)]
+    rules += [partial(_multiple, of=number) for number in multiples]
+    layouts = [{dim: rule(size) for dim, size in given.items()} for rule in rules]
+    some = [sizes for i, sizes in enumerate(layouts) if sizes not in (usual, *layouts[:i]) and _taken(problem, sizes)]
+    largest = problem.laid_out({dim: max(sizes[dim] for sizes in (usual, *some)) for dim in given})
+    outlook = _outlook(largest) if some and _foreseen(largest) else None
+    if outlook is None:
+        return []
+    found = [outlook.of([sizes]) for sizes in some]
+    scores = [math.inf if one is None else _worth(largest, one[0]) for one in found]
+    return [some[i] for i in sorted(range(len(some)), key=lambda i: scores[i])]
+
+
+def _even(size: int, part: int) -> int:
+    """Multiple of the largest power of two among near sizes."""
+    return max(near_sizes(size, part), key=lambda near: (near & -near, -near))
+
+
+def _most_divisors(size: int, part: int) -> int:
+    return max(near_sizes(size, part), key=lambda near: (len(divisors(near)), -near))
+
+
+def _multiple(size: int, of: int) -> int:
+    """The next multiple, if near."""
+    found = -(-size // of) * of
+    return found if of <= size and found in near_sizes(size, LARGER) else size
+
+
 def near_sizes(size: int, part: int) -> range:
     """Sizes from a size on, up to one `part` larger."""
     return range(size, size + (min(size // part, MOST_LARGER) if size <= LARGEST else 0) + 1)
@@ -153,7 +189,7 @@ def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]
     found = dict(sizes)
     for dim, given in problem.loops.sizes.items():
         if sizes[dim] > given:
-            best = max(near_sizes(given, PADDED_LARGER), key=lambda size: (len(divisors(size)), -size))
+            best = _most_divisors(given, PADDED_LARGER)
             found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
     if found == sizes:
         return found
@@ -173,18 +209,25 @@ def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
     return math.prod(sizes.values()) / largest_product(limits, sizes.values())
 
 
+def _foreseen(problem: Problem) -> bool:
+    """Whether a forecast of one score for all designs makes sense."""
+    judge = problem.judge
+    return len(judge.names) == 1 and judge.monotone and not problem.scenarios and not problem.has_layouts
+
+
+def _worth(problem: Problem, found: Evaluation) -> float:
+    """Best score of rows of costs."""
+    return float(problem.evaluator.score(found.on(problem.chip)).min())
+
+
 def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
     """Sizes with a better expected score of tiles, one dimension after the other, largest first; None: no sufficient
     improvement."""
     options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
     largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
-    judge = largest.judge
-    if len(judge.names) > 1 or not judge.monotone or largest.scenarios or largest.has_layouts:
+    if not _foreseen(largest):
         return None
-
-    def worth(found: Evaluation) -> float:
-        return float(largest.evaluator.score(found.on(largest.chip)).min())
-
+    worth, judge = partial(_worth, largest), largest.judge
     outlook, sizes = _outlook(largest), dict(base.sizes)
     given = outlook.of([sizes]) if outlook else None
     if outlook is None or given is None:

@@ -3,7 +3,7 @@ sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -17,7 +17,7 @@ from sparsemap.problem.designs import Designs
 
 from .choices import compressed_tensors, loops_of
 from .inner import functions
-from .padding import Padding, chosen, next_composite, next_smooth
+from .padding import Padding, chosen, next_composite, next_smooth, others
 from .tile_figures import facts_of
 
 FILLED = 0.8
@@ -82,6 +82,9 @@ class PrimeFactors(LoopTiling):
 
     def why_padded(self, problem: Problem) -> str:
         return self._padding(problem).why
+
+    def other_sizes(self, problem: Problem) -> Sequence[Mapping[str, int]]:
+        return others(problem) if self.padding == "auto" else ()
 
     def _padding(self, problem: Problem) -> Padding:
         plain = self.padded_sizes(problem.loops.sizes)

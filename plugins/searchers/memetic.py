@@ -128,6 +128,7 @@ class Memetic(Searcher):
 
     type_name: ClassVar[str] = "memetic"
     takes_migrants: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
 
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; half as many in a deme."""

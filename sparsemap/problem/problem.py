@@ -55,6 +55,8 @@ class Problem:
     """Bypassed levels by tensor in the layout of a design (`problem/layouts.py`); None: left to the genes."""
     bounded: bool = True
     """Whether to ask the cost model for a lower bound and classes; may cost too much time for a short search."""
+    raced: bool = True
+    """Whether a search may also try other padded sizes of the dimensions (`Space.other_sizes`)."""
     shared: Tables = attrs.field(factory=Tables)
     """Tables that depend only on the workload, its sizes and the names of levels: shared by all chips, see `on`."""
     _tables: Tables = attrs.field(factory=Tables, init=False)
@@ -79,7 +81,7 @@ class Problem:
 
     def __reduce__(self) -> Any:
         """Pickles the pieces without tables: another process loads the plugins again and rebuilds the problem."""
-        own = ("files", "given_chip", "passed", "bounded")
+        own = ("files", "given_chip", "passed", "bounded", "raced")
         names = ("workload", "hardware", "space_spec", "cost_model", "objective", *own)
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
         fields = {name: getattr(self, name) for name in names}
@@ -96,11 +98,11 @@ class Problem:
         made.__dict__ |= {"space": self.space, **self.known("levels", "technology", "chip")}
         return made
 
-    def laid_out(self, sizes: Mapping[str, int]) -> Problem:
-        """This problem with these padded sizes in place of the space's, and with tables of its own."""
-        made = attrs.evolve(self, shared=Tables())
+    def laid_out(self, sizes: Mapping[str, int], why: str = "") -> Problem:
+        """This problem with these padded sizes in place of the space's, for a reason, and with tables of its own."""
+        made = attrs.evolve(self, shared=Tables(), raced=False)
         made.__dict__ |= {"sizes": dict(sizes), **self.known("loops", "levels", "technology", "chip")}
-        made.__dict__["space"] = self.space.of(made, sizes)
+        made.__dict__["space"] = self.space.of(made, sizes, why)
         return made
 
     def known(self, *names: str) -> dict[str, Any]:

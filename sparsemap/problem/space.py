@@ -34,11 +34,11 @@ class Space:
     def __reduce__(self) -> Any:
         return attrgetter("space"), (self.problem,)
 
-    def of(self, problem: Problem, sizes: Mapping[str, int] | None = None) -> Space:
+    def of(self, problem: Problem, sizes: Mapping[str, int] | None = None, why: str = "") -> Space:
         """This space for a problem with the same workload and levels: the same segments, with new genes. `sizes`:
-        padded sizes, in place of the segments' own."""
+        padded sizes, in place of the segments' own, and the reason."""
         made = Space(problem, self.spec)
-        why = self.why_padded if sizes is None else ""
+        why = self.why_padded if sizes is None else why
         padding = self.padding if sizes is None else dict(sizes)
         made.__dict__ |= {"segments": self.segments, "padding": padding, "why_padded": why}
         return made
@@ -108,6 +108,12 @@ class Space:
         """Reason for padding, in a few words; "" if obvious."""
         found = (segment.why_padded(self._outside) for segment in self.segments.values())
         return "; ".join(dict.fromkeys(why for why in found if why))
+
+    @cached_property
+    def other_sizes(self) -> list[dict[str, int]]:
+        """Further padded sizes worth a search, the most promising first; empty unless the problem is `raced`."""
+        segments = self.segments.values() if self.problem.raced else ()
+        return [dict(sizes) for segment in segments for sizes in segment.other_sizes(self.problem)]
 
     @cached_property
     def candidates(self) -> dict[str, tuple[Piece, ...]]:

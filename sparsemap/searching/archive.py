@@ -101,6 +101,8 @@ class Archive:
     fewest: int = 65
     """Number of reasons against each genome of `closest`."""
     history: History = attrs.field(factory=History)
+    last: Row | None = None
+    """The row of the last batch."""
     front: Front | None = None
     """The best trade-offs between several objectives; None for a single objective."""
     hull: HullOfDesigns = attrs.field(factory=HullOfDesigns)
@@ -153,7 +155,8 @@ class Archive:
                 self.closest = None
         counted = scores[valid & np.isfinite(scores)]
         mean = float(counted.mean()) if len(counted) else math.nan
-        self.history.add(Row(self.evaluations, self.score, len(counted), mean, seconds, self.costs))
+        self.last = Row(self.evaluations, self.score, len(counted), mean, seconds, self.costs)
+        self.history.add(self.last)
 
     @property
     def valid_fraction(self) -> float:

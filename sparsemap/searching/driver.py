@@ -126,6 +126,11 @@ class Search:
         with guarded(self.searcher, "search"):
             return self.searcher.search(self.space, self.budget, self._rng)
 
+    def share(self, budget: Budget) -> None:
+        """Begin with another budget, before anything is proposed."""
+        self.budget = budget
+        self._proposals = self._begun()
+
     @property
     def finished(self) -> bool:
         return self._proposals is None and self._pending is None

@@ -18,6 +18,7 @@ from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .best import Best
 from .driver import Search
+from .race import Race
 from .result import Result
 
 LEADING = 16
@@ -110,7 +111,7 @@ class ExecutedDesign:
         }
 
 
-def executed(run: Search, result: Result, count: int) -> Result:
+def executed(run: Search | Race, result: Result, count: int) -> Result:
     """The result with the best `count` distinct designs executed and ranked by corrected score; the first becomes the
     best. `SearchError` if no plugin can execute designs."""
     problem = run.problem

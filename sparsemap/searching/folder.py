@@ -120,7 +120,10 @@ def finished(
         return {}
     if table.get("genome") and not Path(folder, DESIGN_FILE).is_file():
         with suppress(DesignError):  # no file can hold it
-            design_file.dump(Design.of(problem, problem.space.decode(np.array([table["genome"]], np.int64))))
+            there = problem.laid_out(
+                {**problem.loops.sizes, **{dim: size for dim, (_, size) in table["padded"].items()}}
+            )
+            design_file.dump(Design.of(there, there.space.decode(np.array([table["genome"]], np.int64))))
             return {}
     with suppress(OSError):
         (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)

@@ -45,6 +45,7 @@ def identity_of(
         "start": start.digest if start is not None else "",
         "own": own,
         "chip": problem.given_chip.digest if problem.given_chip is not None else "",
+        "sizes": {} if problem.raced else problem.sizes,
     }
     whole = {
         **{key: _described(piece) for key, piece in pieces.items()},

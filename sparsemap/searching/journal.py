@@ -40,6 +40,7 @@ from .identity import SCENARIOS, Identity, differences, text_of
 
 if TYPE_CHECKING:
     from .driver import Search
+    from .race import Race
 
 KIND = b"sparsemap journal "
 MAGIC = KIND + b"2\n"
@@ -122,7 +123,7 @@ class Journal:
                 self._file.truncate()
         return found
 
-    def worth(self, run: Search, genomes: Array) -> Evaluation:
+    def worth(self, run: Search | Race, genomes: Array) -> Evaluation:
         """The evaluation of the batch of a search: from the record, or else computed and recorded."""
         from .run import SearchStopped
 
@@ -132,7 +133,7 @@ class Journal:
             try:
                 self.append(genomes, evaluation, run.seconds)
             except SearchError as error:
-                text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
+                text = f"{error}; the search stopped after {run.snapshot().evaluations:,} designs"
                 raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
             return evaluation
         run.earlier = self.seconds

@@ -88,6 +88,8 @@ class Result:
     """Starting designs of the search, nearest first: file, workload, distance, and score here (None: invalid)."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions padded by the encoding: name -> (original size, searched size)."""
+    raced: tuple[Mapping[str, Any], ...] = ()
+    """Padded sizes searched, if several, the usual ones first: sizes, designs and best score of each."""
     why_padded: str = ""
     """Reason for padding in a few words; "" if obvious."""
 

@@ -16,6 +16,7 @@ from ..pieces.contracts import Array, Searcher
 from ..problem.problem import Problem
 from .budget import Budget
 from .driver import Search, Snapshot
+from .race import Race, raced
 from .result import Result
 
 if TYPE_CHECKING:
@@ -75,21 +76,26 @@ def search(
         return completed(run, progress, record, execute)
 
 
-def started(problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int) -> Search:
+def started(
+    problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int
+) -> Search | Race:
     run = Search(problem, searcher, budget, seed, start)
     if execute:
         from .executed import Leading, check
 
         check(problem)
         run.archive.leading = Leading()
-    return run
+    return Race(run) if raced(run) else run
 
 
 def completed(
-    run: Search, progress: Callable[[Snapshot], None] | None = None, journal: Journal | None = None, execute: int = 0
+    run: Search | Race,
+    progress: Callable[[Snapshot], None] | None = None,
+    journal: Journal | None = None,
+    execute: int = 0,
 ) -> Result:
     """Runs a search to its end and returns the result; recorded batches are answered by the journal."""
-    problem, hook = run.problem, run.problem.registry.hook
+    hook = run.problem.registry.hook
     try:
         while (genomes := run.ask()) is not None:
             run.tell(run.evaluate() if journal is None else journal.worth(run, genomes))
@@ -114,7 +120,7 @@ def completed(
     if hook is not None:
         try:
             with guarded("hook", "search_finished"):
-                hook.search_finished(result=result, problem=problem)
+                hook.search_finished(result=result, problem=run.problem)
         except PluginError as error:
             error.result = result
             raise

@@ -79,6 +79,8 @@ class Cell:
     """The cell's values on the study's varied `AXES`."""
     bounded: bool = True
     """Whether to compute a lower bound."""
+    raced: bool = True
+    """Whether to try other padded sizes: tensors between layers of a plan need the same sizes in all its searches."""
 
     def __attrs_post_init__(self) -> None:
         """`SearchError` for a budget or seed unfit for a search: before any other cell runs."""

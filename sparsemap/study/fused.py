@@ -204,6 +204,7 @@ class FusedPlan:
         """Cells by content and tensors on chip; without tensors on chip, the cells of the plan."""
         found: dict[str, dict[Kept, Cell]] = {}
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
+            cell = attrs.evolve(cell, raced=False)
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             held = np.floor(self.held[self.layers[content][0].name])
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]

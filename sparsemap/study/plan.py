@@ -142,7 +142,7 @@ class Plan:
     def loaded(self, cell: Cell) -> Problem:
         """Problem of a cell."""
         parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
-        return load_problem(**parts, registry=self.registry)
+        return attrs.evolve(load_problem(**parts, registry=self.registry), raced=cell.raced)
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
         """The plan with the nearest of these designs as further starting designs of each cell. DesignError if none

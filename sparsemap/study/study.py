@@ -212,7 +212,8 @@ def _asked(
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
     problem = problem_of(cell) if problem_of else _problem(json.dumps(parts), _registry(registry_args))
-    problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
+    if (problem.bounded, problem.raced) != (cell.bounded, cell.raced):
+        problem = attrs.evolve(problem, bounded=cell.bounded, raced=cell.raced)
     designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
     designs += [Path(file) for file in cell.start]
     return problem, searcher, start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None

@@ -72,6 +72,11 @@ class Segment(Piece):
         """Reason for the sizes of `padded_for`, in a few words for reports; "" if obvious."""
         return ""
 
+    def other_sizes(self, problem: Problem) -> Sequence[Mapping[str, int]]:
+        """Padded sizes of all dimensions other than the problem's, worth a search of their own, the most promising
+        first."""
+        return ()
+
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         """Candidate pieces of this segment's genes by kind, in gene order (`candidates` names them in specs)."""
         return {}

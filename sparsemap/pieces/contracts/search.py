@@ -123,6 +123,10 @@ class Searcher(Piece):
     takes_migrants: ClassVar[bool] = False
     """Whether the next population is built from the received `Scored` designs, so migrants can be mixed in."""
 
+    nested: ClassVar[bool] = False
+    """Whether a search with a larger budget begins with the designs of a smaller one, so that several searches can go
+    on in turns (`searching/race.py`)."""
+
     @property
     def hears_all(self) -> bool:
         """Whether the result of the first batch includes all starting designs. Otherwise the best of the starting

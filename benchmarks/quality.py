@@ -1,0 +1,99 @@
+"""Quality of searches on random problems: `python benchmarks/quality.py [--half tune] [--count 20] [--known FILE]`.
+
+Searches problems of `drawn.py`: the even half for tuning, the odd half (`--half report`) for reporting only. EDP over
+the best known of a problem, of any sizes of its dimensions; `--known` keeps the best known designs' EDP in a CSV file
+and improves it. `--searcher` compares searchers; `--long N` adds a search of N designs per searcher and problem to the
+best known."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from common import asked, mean, say
+from drawn import problem_of, text_of
+
+from sparsemap import search
+from sparsemap.csv_files import csv_text, read_csv
+from sparsemap.pieces.loading import load
+from sparsemap.writing import write_text
+
+BUDGETS = (500, 2_000, 20_000)
+LONG_SEED = 1000
+KNOWN = Path(__file__).with_name("known.csv")
+Row = dict[str, Any]
+
+
+def searched(number: int, searcher: str, seed: int, budget: int) -> Row:
+    """Best score of a search at each budget, its bound, and processor seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        problem = problem_of(number, Path(folder), load())
+        start = time.process_time()
+        found = search(problem, budget, seed, searcher)
+        row: Row = {"number": number, "searcher": searcher, "seed": seed, "budget": budget}
+        row["problem"] = text_of(number, Path(folder))
+        for some in BUDGETS:
+            scores = [batch.best_score for batch in found.history if batch.evaluations <= some]
+            row[f"edp {some}"] = min(scores, default=float("inf")) if some <= budget else ""
+        best = found.best.score if found.best else float("inf")
+        return row | {"best": best, "gap": found.gap, "seconds": time.process_time() - start}
+
+
+def known_of(file: Path, rows: Iterable[Row]) -> dict[int, float]:
+    """Best known EDP by problem, of a file and of these rows; the file is improved."""
+    before = {int(row["number"]): row for row in read_csv(file)} if file.exists() else {}
+    for row in rows:
+        there = before.get(row["number"])
+        if there is None or row["best"] < float(there["edp"]):
+            by = f"{row['searcher']} {row['budget']}, seed {row['seed']}"
+            before[row["number"]] = {"number": row["number"], "edp": f"{row['best']:.6e}", "by": by}
+    write_text(file, csv_text([before[number] for number in sorted(before)], ("number", "edp", "by")))
+    return {number: float(row["edp"]) for number, row in before.items()}
+
+
+def excess(rows: list[Row], known: dict[int, float], budget: int) -> tuple[float, float, int]:
+    """Geometric mean and worst EDP over the best known, and the problem of the worst."""
+    over = [(row[f"edp {budget}"] / known[row["number"]], row["number"]) for row in rows if row[f"edp {budget}"]]
+    worst, number = max(over)
+    return mean(one for one, _ in over), worst, number
+
+
+def main() -> None:
+    given = asked(
+        __doc__, half={"choices": ["tune", "report"], "default": "tune"}, first=0, count=20, seeds=2, budget=20_000,
+        searchers="sparsemap", long=0, jobs=2, known={"type": Path, "default": KNOWN},
+        out={"type": Path, "default": None},
+    )  # fmt: skip
+    numbers = [2 * place + (given.half == "report") for place in range(given.first, given.first + given.count)]
+    names = given.searchers.split(",")
+    jobs = [(n, name, seed, given.budget) for n in numbers for name in names for seed in range(given.seeds)]
+    jobs += [(n, name, LONG_SEED, given.long) for n in numbers for name in names if given.long]
+    rows = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for row in pool.map(searched, *zip(*jobs, strict=True)):
+            rows.append(row)
+            if given.half == "tune":
+                say(row["number"], row["searcher"], *(f"{row[f'edp {b}'] or 0:.4g}" for b in BUDGETS), row["problem"])
+    known = known_of(given.known, rows)
+    table = []
+    for name in names:
+        mine = [row for row in rows if row["searcher"] == name and row["seed"] != LONG_SEED]
+        for budget in (some for some in BUDGETS if some <= given.budget):
+            over, worst, number = excess(mine, known, budget)
+            table.append({"searcher": name, "designs": budget, "over the best known": f"{over:.3f}x",
+                          "worst": f"{worst:.2f}x", "of problem": number})  # fmt: skip
+        gaps = [row["gap"] for row in mine if row["gap"]]
+        table[-1] |= {"gap": f"{mean(gaps):.2f}x", "above 2x": sum(gap > 2 for gap in gaps),
+                      "s": f"{mean(row['seconds'] for row in mine):.2f}"}  # fmt: skip
+    names = tuple(dict.fromkeys(key for row in table for key in row))
+    print(csv_text([{key: row.get(key, "") for key in names} for row in table], names))
+    if given.out:
+        write_text(given.out, csv_text(rows, tuple(rows[0])))
+
+
+if __name__ == "__main__":
+    main()
