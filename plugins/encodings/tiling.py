@@ -63,7 +63,7 @@ class PrimeFactors(LoopTiling):
     larger, if the number of divisors is 1.5 times as large (730 -> 756) and the cost model foresees padded sizes
     (`physical` does: only positions with data count). And any size becomes a size with more divisors, up to an eighth
     larger (2048 -> 2160), if the cost model expects less than 0.95 times the score from the tiles at the level next to
-    the outermost."""
+    the outermost. A search of more than 500 designs tries other sizes as well (`other_sizes`)."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` keeps primes up to this number: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
