@@ -91,7 +91,7 @@ class Race:
                 yield from _until(lane, designs)
             going = sorted(going, key=lambda lane: _score(lane, designs))[:count]  # stable: the usual sizes first
         best, goal = going[0], NEXT
-        while not all(lane.finished for lane in self.lanes):
+        while goal < 10 * self.budget.total:  # a goal beyond the budget is the last
             yield from _until(best, goal)
             for lane in self.lanes:
                 if _score(lane, goal) < NEAR * _score(best, lane.archive.proposed):

@@ -144,6 +144,14 @@ def test_searches_that_cannot_pause_or_whose_sizes_are_given_do_not_race(searche
     assert not isinstance(started(given, searcher, budget, 0, None, 0), Race)
 
 
+def test_a_race_ends_where_the_best_sizes_have_no_further_design():
+    small = {**PRODUCT, "dims": {"m": 2, "k": 9, "n": 1}}
+    space = {"extends": "full", "formats": {"candidates": ["uncompressed"]}, "gate-skip": {"candidates": ["none"]}}
+    given = load_problem(small, CHIP, space, registry=REGISTRY)
+    found = search(given, 100_000)
+    assert found.evaluations < 100_000 and not found.interrupted
+
+
 def test_an_executed_race_ranks_designs_of_the_best_sizes(problem):
     found = search(problem, BUDGET, execute=2)
     assert len(found.executed) == 2 and found.best.problem.sizes == found.executed[1].best.problem.sizes
