@@ -49,6 +49,8 @@ class SummaryText(Exporter):
         if result.searcher:
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}, {percent(result.valid_fraction)}"
             numbers.append(["search", f"{seen} valid   {result.searcher}, seed {result.seed}"])
+            if result.convergence:
+                numbers.append(["verdict", result.convergence.text])
         given: list[list[str]] = []
         if result.start and not best.scenarios:
             from .compare.designs import given_lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from .budget import PROPOSALS
 from .hull import Corner
 
 if TYPE_CHECKING:
+    from .convergence import Convergence
     from .executed import ExecutedDesign
     from .proof import Proof
     from .shortfalls import Shortfall
@@ -36,7 +38,7 @@ RESULT_FILE = "result.json"
 TIMING_FILE = "timing.csv"
 
 
-@attrs.frozen(eq=False, kw_only=True, repr=False)
+@attrs.frozen(eq=False, kw_only=True, repr=False, slots=False)
 class Result:
     """The outcome of a search. Two runs with the same seed differ in `seconds` only.
 
@@ -139,6 +141,13 @@ class Result:
         """Error text if the best design scores below the proven bound; otherwise empty."""
         gap, best = self.gap, self.best
         return broken(gap, f"the design scores {best.score:,.6g}", self.bound) if best is not None else ""
+
+    @cached_property
+    def convergence(self) -> Convergence | None:
+        """Whether a larger budget would find better designs; None for too few designs, and for a front."""
+        from .convergence import convergence_of
+
+        return None if self.front or self.best is None or self.best.plain else convergence_of(self.history, self.gap)
 
     def breakdown(self) -> Breakdown:
         """The breakdown of the best design; `SearchError` without a valid design."""

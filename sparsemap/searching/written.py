@@ -67,6 +67,7 @@ def table(result: Result, folder: Path | None = None) -> dict[str, Any]:
     if_any = {
         "broken_bound": result.broken_bound,
         "why_padded": result.why_padded,
+        "convergence": result.convergence.to_dict() if result.convergence else {},
         "raced": [{**row, "score": _plain(row["score"])} for row in result.raced],
         "costs": {key: _plain(cost) for key, cost in result.best.costs.items()} if result.best else {},
         "units_mm2": result.best.design.units_mm2 if result.best else 0.0,

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -23,7 +24,12 @@ LEVELS = [
     {"name": "GLB", "class": "sram", "capacity": "4 KB", "fanout": 7, "gate_skip": True},
     {"name": "PEB", "class": "sram", "capacity": "128 B", "fanout": 5, "gate_skip": True},
 ]
-CHIP = {"name": "odd", "technology": "12nm-recommended", "levels": LEVELS, "compute": {"name": "MAC", "gate_skip": True}}
+CHIP = {
+    "name": "odd",
+    "technology": "12nm-recommended",
+    "levels": LEVELS,
+    "compute": {"name": "MAC", "gate_skip": True},
+}
 DIMS = {"m": 34, "k": 46, "n": 62}
 PRODUCT = {
     "name": "p", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": DIMS, "density": {"P": 0.3, "Q": 0.5}
@@ -123,7 +129,7 @@ def test_progress_never_goes_back_and_names_the_whole_budget(problem):
     search(problem, BUDGET, progress=seen.append)
     assert [one.budget for one in seen] == [BUDGET] * len(seen)
     assert [one.evaluations for one in seen] == sorted({one.evaluations for one in seen})
-    assert all(a.best_score >= b.best_score for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.best_score >= b.best_score for a, b in pairwise(seen))
 
 
 @pytest.mark.parametrize(
@@ -160,5 +166,7 @@ def test_an_executed_race_ranks_designs_of_the_best_sizes(problem):
 
 def test_a_problem_in_chosen_sizes_is_another_search(problem):
     other = problem.laid_out(problem.space.other_sizes[0])
-    assert started(problem, "sparsemap", BUDGET, 0, None, 0).identity != started(other, None, BUDGET, 0, None, 0).identity
+    assert (
+        started(problem, "sparsemap", BUDGET, 0, None, 0).identity != started(other, None, BUDGET, 0, None, 0).identity
+    )
     assert other.space.other_sizes == [] and np.isfinite(search(other, 60).best.score)
