@@ -88,15 +88,20 @@ class Race:
         going = self.lanes
         for designs, count in STAGES:
             for lane in going:
-                yield from _until(lane, designs)
+                if self._hopeful(lane):
+                    yield from _until(lane, designs)
             going = sorted(going, key=lambda lane: _score(lane, designs))[:count]  # stable: the usual sizes first
         best, goal = going[0], NEXT
         while goal < 10 * self.budget.total:  # a goal beyond the budget is the last
             yield from _until(best, goal)
             for lane in self.lanes:
-                if _score(lane, goal) < NEAR * _score(best, lane.archive.proposed):
+                if self._hopeful(lane) and _score(lane, goal) < NEAR * _score(best, lane.archive.proposed):
                     yield from _until(lane, goal)
             best, goal = self.best, 10 * goal
+
+    def _hopeful(self, lane: Search) -> bool:
+        """Whether the bound leaves room for a better design than the best."""
+        return (lane.problem.bound or 0.0) < self.archive.score
 
     @property
     def best(self) -> Search:

@@ -1,12 +1,13 @@
 """NSGA-II (Deb et al. 2002) with adaptive mutations and repair.
 
 Additions to the textbook: half of the parents are good in one direction of the trade-off (the score, or a random
-weighted sum of logarithms), which pushes harder than ranks do. The single-gene neighbourhoods of designs on the front
-are swept when generations find nothing more, and a converged population restarts."""
+weighted sum of logarithms), which pushes harder than ranks do. Searches by the score and by each objective alone come
+first, since a front without its ends misses the fastest or the most frugal design. The single-gene neighbourhoods of
+designs on the front are swept when generations find nothing more, and a converged population restarts."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -29,6 +30,7 @@ from sparsemap.searching.front import Front, crowding, scaled
 
 from ..genes import Seen, neighbourhood
 from ..mating import places as places_of
+from ..memetic import Memetic
 from ..operators.segments import SegmentCrossover, SegmentMoves
 from ..operators.selection import Nsga2, values_of
 from ..variation import Variation
@@ -39,6 +41,8 @@ BY_SCORE = 4
 """Number of directions equal to the score; the others are random."""
 ALONE = 0.2
 """Probability of a direction with a single objective."""
+FEWEST = 50
+"""Designs below which a search by one objective is not worthwhile."""
 
 
 @attrs.frozen(kw_only=True)
@@ -66,6 +70,8 @@ class Nsga2Search(Searcher):
     """Share of the parents picked for being good in one direction."""
     greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
     """Selection pressure of directions: a parent's place in its direction is drawn as u ** greed."""
+    ends: float = attrs.field(default=0.15, validator=[attrs.validators.ge(0.0), attrs.validators.le(0.2)])
+    """Share of the budget for a search by the score, and for one by each objective alone, before the front."""
     patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
     """Generations without a new design on the front before sweeps, and sweeps without a new design before a restart."""
     selection: Selection = attrs.field(factory=Nsga2)
@@ -78,13 +84,15 @@ class Nsga2Search(Searcher):
         size = max(8, min(self.population, budget.total // 20))
         offspring = max(8, min(self.offspring, budget.total // 10))
         variation, seen = Variation(space, self.mutations, self.crossover, self.crossover_rate), Seen()
-        best: Scored | None = None
+        best: Scored | None = yield from self._ends(space, budget, rng, size)
+        if best is not None:
+            seen.new(best.genomes)
+        first = True
         while True:
             parents = yield from self._sampled(space, budget, rng, size, seen)
-            if best is not None and rng.random() < 0.5:
+            if best is not None and (first or rng.random() < 0.5):
                 parents = survivors(self.selection, best, parents, size)
-            front = front_of(parents)
-            swept = Seen()
+            front, swept, first = front_of(parents), Seen(), False
             stalled = 0
             while stalled < 2 * self.patience:
                 around = unswept(space, front, swept, seen) if stalled >= self.patience else None
@@ -104,6 +112,26 @@ class Nsga2Search(Searcher):
                     variation.learn(used[fresh[: len(scored)]], better.known(scored.genomes))
                 stalled = 0 if front.add(scored.genomes, values_of(scored), scored.scores[:, None]) else stalled + 1
             best = parents if best is None else survivors(self.selection, best, parents, size)
+
+    def _ends(self, space: Space, budget: Budget, rng: np.random.Generator, size: int) -> Proposals:
+        """The best designs of searches by the score and by each objective alone: the ends of the front. None without
+        such searches."""
+        best: Scored | None = None
+        objectives = len(space.problem.objective.names)
+        for aim in range(-1, objectives if objectives > 1 and round(self.ends * budget.total) >= FEWEST else -1):
+            part = Budget(round(self.ends * budget.total))
+            alone = Memetic(classes=0.0, jumps=0.0, prune=False).search(space, part, rng)
+            batch: Any = next(alone)
+            while True:
+                scored: Scored = yield batch
+                best = scored if best is None else survivors(self.selection, best, scored, size)
+                part.spend(len(scored))
+                if not part.left:
+                    break
+                worth = scored.scores if aim < 0 else values_of(scored)[:, aim]
+                batch = alone.send(Scored(scored.genomes, np.where(np.isfinite(scored.scores), worth, np.inf)))
+            alone.close()
+        return best
 
     def _sampled(self, space: Space, budget: Budget, rng: np.random.Generator, size: int, seen: Seen) -> Proposals:
         """First population of a (re)start: the best of a repaired random sample."""

@@ -1,5 +1,6 @@
 """The default search: what it proposes, when it ends, and that it is better than its parts alone."""
 
+import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.searchers.memetic import Deme
@@ -123,7 +124,7 @@ def test_a_cost_model_without_classes_is_searched_without_them():
 
 
 def test_a_search_ends_once_no_class_can_hold_anything_better():
-    problem = load_problem("mm3", "edge", registry=REGISTRY)
+    problem = attrs.evolve(load_problem("mm3", "edge", registry=REGISTRY), raced=False)
     found = search(problem, budget=300, seed=1)
     classes = problem.classes
     object.__setattr__(classes, "least", np.full(len(classes.least), 1.1 * found.best.score))

@@ -9,8 +9,9 @@ import trade_offs
 from toy_problem import toy_problem
 from trade_offs import EVERY, hypervolume, problem, registry
 
-from sparsemap import Budget, Evaluation, PluginError, Search, Searcher, SearchError, search
+from sparsemap import Budget, Evaluation, PluginError, Search, Searcher, SearchError, load_problem, search
 from sparsemap.pieces.contracts import Context, Scored
+from sparsemap.pieces.loading import load
 from sparsemap.searching.front import non_dominated
 from sparsemap.testing import check_operator, check_searcher
 
@@ -233,3 +234,11 @@ def test_the_files_of_a_front_hold_its_numbers_and_replace_older_ones(tmp_path, 
     other.write(tmp_path, overwrite=True)
     assert not (tmp_path / "front.csv").exists()
     assert [path.name for path in (tmp_path / "front").iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.parametrize(("objective", "cost"), [("energy", "energy_pj"), ("delay", "cycles")])
+def test_the_ends_of_a_front_are_near_those_of_searches_by_one_objective(objective, cost):
+    """A front of 2,000 designs has at most a twentieth more than a search of 1,000 by one objective finds."""
+    front = search(load_problem("mm12", "mobile", objective="pareto:energy_pj,cycles", registry=load()), 2_000).front
+    alone = search(load_problem("mm12", "mobile", objective=objective, registry=load()), 1_000).best
+    assert min(getattr(best, cost) for best in front) <= 1.05 * getattr(alone, cost)
