@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from sparsemap import __version__
 from sparsemap.cli.output import say
 from sparsemap.csv_files import read_csv
 
-from .runs import Runner, arithmetic_mean, said_by
+from .rows import Rows
+from .runs import Runner, said_by
 
 SEEDS = 5
+NUMBER = re.compile(r"[-+.\de]*|nan")
 Options = Mapping[str, Any]
 """Options of the verb by name, with underscores."""
 
@@ -28,12 +31,13 @@ class PrunedPoint:
     rows: Sequence[Mapping[str, str]]
     """The lines of `runs.csv`."""
 
-    def values(self, column: str) -> list[float]:
-        """A column of numbers; NaN for empty cells."""
-        return [float(row[column] or "nan") for row in self.rows]
-
-    def mean(self, column: str) -> float:
-        return arithmetic_mean(self.values(column))
+    def numbers(self, **about: Any) -> Rows:
+        """The lines with numbers in place of texts, NaN for empty cells, and more columns."""
+        found = Rows()
+        for row in self.rows:
+            columns = {key: float(text or "nan") for key, text in row.items() if NUMBER.fullmatch(text)}
+            found.append({**row, **columns, **about})
+        return found
 
 
 def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedPoint]:
@@ -67,10 +71,3 @@ def _is_of(folder: Path, options: Options) -> bool:
 def seed_rows(every: Iterable[PrunedPoint]) -> list[dict[str, Any]]:
     """The CSV of a page: a row per point and seed."""
     return [dict(row) for point in every for row in point.rows]
-
-
-def spread(point: PrunedPoint, column: str, text: Callable[[float], str]) -> str:
-    """The mean and, of several seeds, the range: 96.7 (94.4 to 97.6)."""
-    values = point.values(column)
-    mean = text(arithmetic_mean(values))
-    return f"{mean} ({text(min(values))} to {text(max(values))})" if len(values) > 1 else mean

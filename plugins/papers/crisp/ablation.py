@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
-from sparsemap.markdown import markdown_table
-from sparsemap.plots import Panel, Series, figure
 from sparsemap.study.confidence import quantile
 
-from ..pruned import points, seed_rows, spread
-from ..report import Report, counted, page
+from ..pruned import points, seed_rows
+from ..rows import Rows, counted
 from ..runs import Runner
-from .fig_3 import CLASSES, NETWORK, percents
+from .fig_3 import CLASSES, NETWORK
 
 AWARE = "saliency"
 CRITERIA = {
@@ -36,19 +35,18 @@ def difference(values: Sequence[float], others: Sequence[float]) -> str:
     return f"{mean:+.1f} ({mean - wide:+.1f} to {mean + wide:+.1f})"
 
 
-def report(runner: Runner, name: str) -> Report:
-    found = dict(zip(CRITERIA, points(runner, name, [{**POINT, "criterion": one} for one in CRITERIA]), strict=True))
-    values = {one: found[one].values("accuracy") for one in CRITERIA}
-    seeds = counted(len(values[AWARE]), "seed")
-    table = [["words scored by", "achieved sparsity", "accuracy", "points over the user's classes'", "better"]]
-    for one, title in CRITERIA.items():
-        better = sum(a > b for a, b in zip(values[one], values[AWARE], strict=True))
-        apart = ["", ""] if one == AWARE else [difference(values[one], values[AWARE]), f"{better} of {seeds}"]
-        table.append([title, percents(found[one].mean("achieved")), spread(found[one], "accuracy", percents), *apart])
-    width = max(100 * (max(own) - min(own)) for own in values.values())
-    about = {"classes": CLASSES[USER], "network": NETWORK, "width": width, "seeds": seeds}
-    text = page(__file__, name, table=markdown_table(table, "<>"), **about)
-    headline = ", ".join(f"{title} {percents(found[one].mean('accuracy'))} %" for one, title in CRITERIA.items())
-    lines = [Series(CRITERIA[x], range(len(own)), [100 * y for y in own], "") for x, own in values.items()]
-    panel = Panel("seed", "accuracy on test images (%)", lines, limits={"xticks": list(range(len(values[AWARE])))})
-    return Report(name, headline, text, seed_rows(found.values()), lambda: figure([panel], (5.6, 3.6), across=2))
+def page(runner: Runner, name: str) -> dict[str, Any]:
+    found = points(runner, name, [{**POINT, "criterion": one} for one in CRITERIA])
+    cells = Rows()
+    for (criterion, title), point in zip(CRITERIA.items(), found, strict=True):
+        own = point.numbers(criterion=criterion, title=title)
+        aware = cells.criterion[AWARE].accuracy or own.accuracy
+        pairs = list(zip(own.accuracy, aware, strict=True))
+        better = f"{sum(a > b for a, b in pairs)} of {counted(len(pairs), 'seed')}"
+        about = {"apart": difference(own.accuracy, aware), "better": better}
+        about = dict.fromkeys(about, "") if criterion == AWARE else about
+        cells += [{**row, **about, "percent": 100 * row["accuracy"]} for row in own]
+    width = max(same.percent.highest - same.percent.lowest for same in cells.by("criterion").values())
+    ends = ", ".join(f"{title} {same.percent.mean:.1f} %" for title, same in cells.by("title").items())
+    fields = {"classes": CLASSES[USER], "network": NETWORK, "seeds": counted(cells.seed.distinct, "seed")}
+    return {"rows": seed_rows(found), "cells": cells, "ends": ends, "width": width, **fields}

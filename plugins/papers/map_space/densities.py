@@ -11,10 +11,10 @@ import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
 from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped
 from sparsemap.study.cells import Cell
 
-from ..report import by
-from ..runs import Runner, StudyRun
+from ..runs import Runner, StudyRun, by
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities of a search for the range (Section 5.2.3 of the paper)."""
@@ -23,8 +23,6 @@ AWARE = "aware"
 
 Stage = Sequence[Cell]
 """Searches of one workload on one hardware with one seed, for different densities."""
-Ratios = Mapping[tuple[str, str, int], Mapping[str, Sequence[float]]]
-"""By place and strategy, per tested density, the EDP over the best design of the place."""
 
 
 @attrs.frozen
@@ -45,7 +43,7 @@ class TestedDesign:
 
 def printed(table: str) -> dict[str, list[list[float]]]:
     """The paper's EDPs, cycles * uJ: by workload, a row per density."""
-    rows = by(read_csv(Path(__file__).with_name(f"{table}.csv")), "workload")
+    rows = grouped(read_csv(Path(__file__).with_name(f"{table}.csv")), lambda row: row["workload"])
     return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in rows.items()}
 
 
@@ -131,22 +129,13 @@ def evaluated(
     return evaluations
 
 
-def over_best(designs: Sequence[TestedDesign]) -> dict[str, tuple[float, ...]]:
-    """By strategy, per tested density, the EDP over the best of these designs."""
-    best = np.min([design.edp for design in designs], axis=0)
-    return {design.strategy: tuple((np.array(design.edp) / best).tolist()) for design in designs}
-
-
-def ratios_of(designs: Sequence[TestedDesign]) -> Ratios:
-    return {place: over_best(same) for place, same in by(designs, "place").items()}
-
-
-def csv_rows(designs: Sequence[TestedDesign], ratios: Ratios) -> list[dict[str, Any]]:
-    """A row per design and density; empty for an invalid design."""
+def tested_rows(designs: Sequence[TestedDesign]) -> list[dict[str, Any]]:
+    """A row per design and density, with the EDP over the best design of the place; infinite for an invalid design."""
+    places = by(designs, "place")
+    best = {place: np.min([design.edp for design in same], axis=0).tolist() for place, same in places.items()}
     return [
         {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
-        | {"density": density, "edp": edp, "over_best": ratio, "reasons": " ".join(reasons)}
+        | {"density": density, "edp": edp, "over_best": edp / least, "reasons": " ".join(reasons)}
         for design in designs
-        for over in [ratios[design.place][design.strategy]]
-        for density, edp, ratio, reasons in zip(TESTED, design.edp, over, design.reasons, strict=True)
+        for density, edp, least, reasons in zip(TESTED, design.edp, best[design.place], design.reasons, strict=True)
     ]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sparsemap.files import times
-from sparsemap.markdown import markdown_table
-from sparsemap.plots import Figure, Panel, Series, figure
-
-from ..report import UJ, Report, by, number, page
-from ..runs import Runner, geometric_mean
-from .densities import AWARE, TESTED, TestedDesign, csv_rows, printed, ratios_of, static, tested
+from ..rows import UJ, geometric_mean
+from ..runs import Runner, by
+from .densities import AWARE, TESTED, TestedDesign, printed, static, tested, tested_rows
 
 STATIC = (1.0, 0.5, 0.1)
 STRATEGIES = (AWARE, *(static(density) for density in STATIC))
@@ -42,24 +39,34 @@ def over_aware(columns: Sequence[Columns]) -> dict[str, float]:
     }
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
-    (hardware,) = study.hardware
     *_, designs = tested(runner, name, runner.cells(name), STRATEGIES, "structured", ROUNDS)
     ours = {workload: _typical(found) for workload, found in by(designs, "workload").items()}
     theirs = columns_of(ours)
     both = [list(columns.values()) for columns in (ours, theirs)]
-    rows = [["aware keeps of the matched static searches", *(f"{100 * matched(columns):.1f} %" for columns in both)]]
-    over = [over_aware(columns) for columns in both]
-    rows += [[f"EDP of {name} over aware", *(times(one[name]) for one in over)] for name in STRATEGIES[1:]]
-    text = [page(__file__, name, study, hardware=hardware, ROUNDS=ROUNDS, table=[["", "here", "the paper"], *rows])]
-    head = ["density", *STRATEGIES, *(f"paper: {strategy}" for strategy in STRATEGIES)]
-    for workload, columns in ours.items():
-        every = [*columns.values(), *theirs[workload].values()]
-        lines = [[f"{density:g}", *(number(column[at]) for column in every)] for at, density in enumerate(TESTED)]
-        text += [f"\n## {workload}, EDP in cycles * uJ\n\n", markdown_table([head, *lines], ">")]
-    headline = "\n".join(f"{row[0]}: {row[1]}, the paper {row[2]}" for row in rows)
-    return Report(name, headline, "".join(text), csv_rows(designs, ratios_of(designs)), lambda: draw(ours, theirs))
+    means = [
+        {"strategy": name, "here": x, "paper": y}
+        for (name, x), y in zip(over_aware(both[0]).items(), over_aware(both[1]).values(), strict=True)
+    ]
+    cells = [
+        {
+            "workload": workload,
+            "density": density,
+            "strategy": name,
+            "here": columns[name][at],
+            "paper": paper[name][at],
+        }
+        | {"over": columns[name][at] / columns[AWARE][at], "paper over": paper[name][at] / paper[AWARE][at]}
+        for workload, columns in ours.items()
+        for paper in [theirs[workload]]
+        for name in STRATEGIES
+        for at, density in enumerate(TESTED)
+    ]
+    here, paper = (100 * matched(columns) for columns in both)
+    about = {"study": study, "hardware": study.hardware[0], "ROUNDS": ROUNDS, "here": here, "paper": paper}
+    statics = [row for row in cells if row["strategy"] != AWARE]
+    return {"rows": tested_rows(designs), "means": means, "cells": cells, "statics": statics, **about}
 
 
 def _typical(designs: Sequence[TestedDesign]) -> Columns:
@@ -68,15 +75,3 @@ def _typical(designs: Sequence[TestedDesign]) -> Columns:
         name: [geometric_mean(column) / UJ for column in zip(*(design.edp for design in same), strict=True)]
         for name, same in by(designs, "strategy").items()
     }
-
-
-def draw(ours: Mapping[str, Columns], theirs: Mapping[str, Columns]) -> Figure:
-    panels = []
-    for workload, columns in ours.items():
-        lines = []
-        for name in STRATEGIES[1:]:
-            for found, style, who in ((columns, "-", "here"), (theirs[workload], ":", "paper")):
-                line = [x / y for x, y in zip(found[name], found[AWARE], strict=True)]
-                lines.append(Series(f"{name}, {who}", TESTED, line, style, marked=who == "here", like=name))
-        panels.append(Panel("density of P", "EDP over that of aware (x)", lines, title=workload, levels=[1.0]))
-    return figure(panels, (4.6 * len(ours), 3.6), across=3, sharey=True)

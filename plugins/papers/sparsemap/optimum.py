@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
-from sparsemap.plots import Figure, Panel, figure
-
-from ..report import Report, by, effort, number, page, times_exact
-from ..runs import Runner
+from ..rows import Rows, times_exact
+from ..runs import Runner, effort
 
 SAME = 1e-9
 """Relative difference of equal EDPs: equal designs may add up their energies in another order."""
@@ -22,38 +19,38 @@ NOT_GAMMAS = {
 """Why GAMMA cannot propose these optima."""
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     whole = attrs.evolve(runner, scale=1.0, seeds=0)  # a part of all designs need not hold the best design
     best, runs = {run.workload: run for run in whole.run("optimum-exhaustive")}, runner.run("optimum")
-    rows = [
+    rows = Rows(
         run.columns("workload", "searcher", "seed", "edp") | {"over optimum": run.edp / best[run.workload].edp}
         for run in runs
+    )
+    hits = Rows({**row, "hit": row["over optimum"] <= 1 + SAME} for row in rows)
+    table, shares = (
+        [["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]],
+        [],
+    )
+    for searcher, mine in hits.by("searcher").items():
+        groups = mine.by("workload")
+        cells = [
+            (
+                f"{own.hit.total} of {own.hit.size}",
+                *map(times_exact, (own["over optimum"].median, own["over optimum"].highest)),
+            )
+            for own in groups.values()
+        ]
+        table.append([searcher, *(text for cell in cells for text in cell)])
+        percents = {workload: 100 * own.hit.total / own.hit.size for workload, own in groups.items()}
+        text = ", ".join(f"{share:.0f} %" for share in percents.values())
+        shares += [{"searcher": searcher, "workload": x, "share": share, "text": text} for x, share in percents.items()]
+    missed = [
+        x
+        for x in NOT_GAMMAS
+        if any((row["searcher"], row["workload"], row["share"]) == ("gamma", x, 0) for row in shares)
     ]
-    shares: dict[str, dict[str, float]] = {}
-    table = [["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]]
-    for searcher, mine in by(rows, "searcher").items():
-        table.append([searcher])
-        for workload, some in by(mine, "workload").items():
-            over = [row["over optimum"] for row in some]
-            hits = sum(value <= 1 + SAME for value in over)
-            shares.setdefault(searcher, {})[workload] = 100 * hits / len(some)
-            table[-1] += [f"{hits} of {len(some)}", times_exact(statistics.median(over)), times_exact(max(over))]
-    texts = {searcher: ", ".join(f"{share:.0f} %" for share in found.values()) for searcher, found in shares.items()}
-    headline = "\n".join(f"{searcher}: optimum found in {text} of the searches" for searcher, text in texts.items())
-    missed = [workload for workload, share in shares.get("gamma", {}).items() if not share and workload in NOT_GAMMAS]
-    optima = [["workload", "distinct designs", "optimal EDP, pJ * cycles", "over the proven bound"]]
-    optima += [
-        [workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])]
-        for workload, run in best.items()
-    ]
-    text = page(
-        __file__, name, runner.study(name), effort=effort(runs), table=table, optima=optima,
-        why=f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else "",
-    )  # fmt: skip
-    return Report(name, headline, text, rows, lambda: draw(shares))
-
-
-def draw(shares: Mapping[str, Mapping[str, float]]) -> Figure:
-    bars = {workload: [found[workload] for found in shares.values()] for found in shares.values() for workload in found}
-    panel = Panel("searches that end at the optimum (%)", bars=bars, names=list(shares), flat=True, ends="%.0f")
-    return figure([attrs.evolve(panel, limits={"xlim": (0, 110)})], (6.4, 3.6))
+    return {
+        "rows": rows, "study": runner.study(name), "effort": effort(runs), "table": table, "shares": shares,
+        "optima": [run.columns("workload", "evaluations", "edp", "gap") for run in best.values()],
+        "why": f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else "",
+    }  # fmt: skip

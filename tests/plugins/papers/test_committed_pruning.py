@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sparsemap_plugins.papers.crisp import ablation
+from sparsemap_plugins.papers.pages import report_of
 from sparsemap_plugins.papers.pruned import PrunedPoint
 
 RESULTS = Path(__file__).parents[3] / "docs/results"
@@ -56,4 +57,4 @@ def test_the_page_on_class_awareness_is_what_its_rows_give(monkeypatch):
         ablation, "points", lambda runner, name, wanted: [PrunedPoint(one, found[one["criterion"],]) for one in wanted]
     )
     page = (RESULTS / "crisp-ablation.md").read_text("utf-8").replace("![crisp-ablation](crisp-ablation.png)\n\n", "")
-    assert page == ablation.report(None, "crisp-ablation").text
+    assert page == report_of(None, "crisp-ablation").text

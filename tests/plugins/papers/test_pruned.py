@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sparsemap_plugins.papers import pruned
 from sparsemap_plugins.papers.crisp import ablation, fig_3
+from sparsemap_plugins.papers.pages import report_of
 from sparsemap_plugins.papers.runs import Runner
 from sparsemap_plugins.papers.weight_blocks import table_1
 
@@ -30,7 +31,7 @@ def runner(tmp_path):
 def test_a_point_runs_the_verb_once_for_its_options_and_seeds(quick, runner, monkeypatch):
     options = {"method": "one-shot", "sparsity": 0.5, "classes": "0,7", "network": quick}
     (point,) = pruned.points(runner, "page", [options])
-    assert [row["seed"] for row in point.rows] == ["0", "1"] and point.mean("achieved") == 0.5
+    assert [row["seed"] for row in point.rows] == ["0", "1"] and point.numbers().achieved.mean == 0.5
     monkeypatch.setattr(pruned, "said_by", lambda *_: pytest.fail("ran again"))
     assert pruned.points(runner, "page", [options])[0].rows == point.rows
     with pytest.raises(pytest.fail.Exception, match="ran again"):
@@ -75,14 +76,14 @@ def invented(monkeypatch):
 
 
 def test_fig_3_compares_where_blocks_can_prune_no_more(invented, runner):
-    report = fig_3.report(runner, "crisp-fig-3")
+    report = report_of(runner, "crisp-fig-3")
     assert "blocks only 80.9 % at a sparsity of 94.0 %, CRISP 1:4 90.0 % at a sparsity of 94.0 %" in report.headline
     assert "| blocks only | " in report.text and "2 seeds" in report.text
     assert len(report.rows) == 2 * len(fig_3.wanted())
 
 
 def test_table_1_has_mean_deviation_and_the_accuracy_before_training(invented, runner):
-    report = table_1.report(runner, "wbs-table-1")
+    report = report_of(runner, "wbs-table-1")
     deviation = statistics.stdev([90, 89])
     assert f"50 % 89.5 ± {deviation:.1f} (64.5)" in report.headline
     assert len(report.rows) == 2 * len(table_1.wanted())

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, table_3, table_4
+from sparsemap_plugins.papers.rows import Rows
 
 from sparsemap.cli.main import cli
 from sparsemap.spec import toml_text
@@ -107,10 +108,10 @@ def designs_of(*edps):
 
 def test_ratios_are_over_the_best_and_what_does_not_fit_is_said():
     aware, static = designs_of((2.0, 3.0), (math.inf, 1.5))
-    ratios = densities.over_best([aware, static])
-    assert ratios["aware"][:3] == (1.0, 2.0, 1.0)
-    assert ratios["static 1.0"][:2] == (math.inf, 1.0)
-    assert robust._mean([static], {static.place: ratios}) == 1.0  # of those that are finite
+    strategies = Rows(densities.tested_rows([aware, static])).strategy
+    assert strategies["aware"].over_best[:3] == [1.0, 2.0, 1.0]
+    assert strategies["static 1.0"].over_best[:2] == [math.inf, 1.0]
+    assert strategies["static 1.0"].over_best.finite.geometric == 1.0
     assert robust._shown([aware], 1.1) == "1.10x"
     assert robust._shown([static], 1.0) == "invalid at 1 (1.00x)"
     assert robust._why([static]) == "seed 0 at 1 (capacity:GLB)"
