@@ -96,34 +96,20 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
     return np.concatenate(found, axis=1)
 
 
-@attrs.frozen(eq=False)
-class RowWeights:
-    """The decoded records of all rows of cores."""
-
-    dense: Array
-    """(rows of cores, co, kh, kw, ci) float64."""
-    bias: Array
-    """(rows of cores, co); zero in records without a bias."""
-    blocks: Array
-    """(rows of cores,) kept blocks."""
-
-    @classmethod
-    def of(cls, records: Array, co: int, ci: int, kernel: tuple[int, int], bias: bool, machine: CoreMesh) -> RowWeights:
-        outs, ins = machine.block
-        dense = np.zeros((len(records), co // outs, ci // ins, *kernel, outs, ins))
-        biases, counts = np.zeros((len(records), co), np.int64), []
-        for row, record in enumerate(records):
-            kept, own, blocks = unpack(record, co, ci, kernel, machine.index, bias, machine.block)
-            dense[row][kept] = blocks
-            biases[row] = 0 if own is None else own
-            counts.append(len(blocks))
-        whole = dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(len(records), co, *kernel, ci)
-        return cls(whole, biases, np.array(counts))
-
-    def products(self, inputs: Array, stride: int, out: tuple[int, int]) -> Array:
-        """(columns of cores, rows of cores, rows, columns, co) int64 of inputs (columns of cores, rows, columns, ci)."""
-        every = (convolved(inputs, own, stride, out) + bias for own, bias in zip(self.dense, self.bias, strict=True))
-        return np.stack(list(every), axis=1)
+def decoded(
+    content: bytes, machine: CoreMesh, co: int, ci: int, kernel: tuple[int, int], first: bool
+) -> tuple[Array, Array, Array]:
+    """The records of all rows of cores, behind each other: (rows, co, kh, kw, ci) float64 weights, (rows, co) biases, zero
+    without `first`, and (rows,) kept blocks."""
+    outs, ins = machine.block
+    records = np.frombuffer(content, np.int8).reshape(machine.rows, -1)
+    dense = np.zeros((machine.rows, co // outs, ci // ins, *kernel, outs, ins))
+    biases, counts = np.zeros((machine.rows, co), np.int64), np.zeros(machine.rows, np.int64)
+    for row, record in enumerate(records):
+        kept, own, blocks = unpack(record, co, ci, kernel, machine.index, first, machine.block)
+        dense[row][kept], counts[row] = blocks, len(blocks)
+        biases[row] = 0 if own is None else own
+    return dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(machine.rows, co, *kernel, ci), biases, counts
 
 
 def convolved(image: Array, weights: Array, stride: int, out: tuple[int, int]) -> Array:
@@ -147,13 +133,11 @@ def quantised(sums: Array, shift: int, relu: bool) -> Array:
     return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 
-def pooled(
-    inputs: Array, op: str, kernel: tuple[int, int], stride: int, tile: tuple[int, int, int], relu: bool
-) -> Array:
+def pooled(inputs: Array, op: str, kernel: Sequence[int], stride: int, tile: Sequence[int], relu: bool) -> Array:
     """int8 outputs of a pool of (..., 1, rows, columns, channels) inputs, or of a sum of (..., operands, ...)."""
     if op == "add":
         return np.clip(inputs.sum(axis=-4, dtype=np.int64), 0 if relu else -128, 127).astype(np.int8)
-    windows = sliding_window_view(inputs[..., 0, :, :, :], kernel, axis=(-3, -2))
+    windows = sliding_window_view(inputs[..., 0, :, :, :], tuple(kernel), axis=(-3, -2))
     windows = windows[..., ::stride, ::stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
     if op == "maxpool":
         return windows.max(axis=(-2, -1))
