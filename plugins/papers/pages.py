@@ -17,14 +17,18 @@ import math
 import re
 import string
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import attrs
+
+from sparsemap.csv_files import csv_text
 from sparsemap.markdown import markdown_table
-from sparsemap.plots import Report
+from sparsemap.plots import Figure, joined, save
+from sparsemap.writing import write_text
 
 from .commands import PAGES
 from .figures import drawn
@@ -32,11 +36,35 @@ from .rows import FORMATS, Column, Rows, counted, scopes
 from .runs import Runner
 
 EACH = re.compile(r"@each ([^:]+):(?: (.*))?$")
-WHOLE = re.compile(r"$|#|\||@|\{\w+(:[<>]*)?\}$")
-"""Complete lines: empty lines, headings, tables, further lines, and fields alone."""
-OWN = re.compile(rf"{WHOLE.pattern}|- ")
-"""Lines that begin anew: complete lines, and entries of lists."""
 CELLS = re.compile(r"(?<!\\)\|")
+MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
+
+
+@attrs.frozen
+class Report:
+    """A page on its way to files."""
+
+    name: str
+    headline: str
+    """The outcome in a line or a few."""
+    text: str
+    """Markdown; the figure goes below the first heading."""
+    rows: Sequence[Mapping[str, Any]]
+    """The CSV."""
+    draw: Callable[[], Figure]
+
+    def write(self, folder: Path) -> list[Path]:
+        """Writes NAME.md, NAME.csv, NAME.png and NAME.svg; each file whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            pictures = save(self.draw, folder, self.name)
+        except ImportError:
+            pictures = []
+        picture = f"![{self.name}]({self.name}.png)\n\n" if pictures else f"({MISSING})\n\n"
+        title, _, rest = self.text.partition("\n\n")
+        write_text(folder / f"{self.name}.md", f"{title}\n\n{picture}{rest}")
+        write_text(folder / f"{self.name}.csv", csv_text(self.rows))
+        return [folder / f"{self.name}.md", folder / f"{self.name}.csv", *pictures]
 
 
 def report_of(runner: Runner, name: str) -> Report:
@@ -46,20 +74,16 @@ def report_of(runner: Runner, name: str) -> Report:
     of the front matter. The template lies beside the module."""
     path, _, function = PAGES[name]["module"].partition(":")
     module = import_module(path, __package__)
-    if hasattr(module, "report"):
-        return module.report(runner, name)
     fields = {"name": name, **getattr(module, function or "page")(runner, name)}
     if "study" in fields:
         fields |= {"seeds": counted(len(fields["study"].seeds), "seed")}
-    fields = {
-        key: Rows(x) if isinstance(x, list) and all(isinstance(y, dict) for y in x) else x for key, x in fields.items()
-    }
+    for key, rows in fields.items():
+        fields[key] = Rows(rows) if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else rows
     about, lines = template(Path(str(module.__file__)).with_name(f"{PAGES[name].get('template', name)}.md"))
     text = re.sub("\n{3,}", "\n\n", "\n".join(aligned(filled(lines, fields))).rstrip()) + "\n"
     headline = "\n".join(filled(about["headline"].strip().splitlines(), fields))
-    return Report(
-        name, headline, text, fields["rows"], fields.get("draw") or partial(drawn, about["figure"], fields, fill)
-    )
+    draw = fields.get("draw") or partial(drawn, about["figure"], fields, fill)
+    return Report(name, headline, text, fields["rows"], draw)
 
 
 def template(path: Path) -> tuple[dict[str, Any], list[str]]:
@@ -67,13 +91,9 @@ def template(path: Path) -> tuple[dict[str, Any], list[str]]:
     text = path.read_text("utf-8")
     _, head, text = text.split("+++\n", 2) if text.startswith("+++\n") else ("", "", text)
     lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("@include "):
-            lines += template(path.with_name(f"{line.removeprefix('@include ')}.md"))[1]
-        elif lines and not OWN.match(line) and not WHOLE.match(lines[-1]):
-            lines[-1] += f" {line.strip()}"
-        else:
-            lines.append(line)
+    for line in joined(text.splitlines()):
+        name = line.removeprefix("@include ")
+        lines += [line] if name == line else template(path.with_name(f"{name}.md"))[1]
     return tomllib.loads(head), lines
 
 
