@@ -7,6 +7,7 @@ paragraph or an entry of a list goes over several lines; in the page it is one. 
     @include NAME                    the lines of another template
     @each ROWS by KEY, KEY: TEXT     TEXT for every group of rows, such as a line of a table
     @each ROWS:                      the lines up to `@end` for every row
+    <<ROWS by KEY: TEXT>>            TEXT for every group, in a line: with commas, or as cells of a table
 
 Within a group, ROWS and its columns are the group's: `{edp.geometric:number}` is the mean of a column, `{edp:number}` the
 value of its first row, `{searcher[gamma].edp:times}` of the first row with this searcher."""
@@ -36,6 +37,7 @@ from .rows import FORMATS, Column, Rows, counted, scopes
 from .runs import Runner
 
 EACH = re.compile(r"@each ([^:]+):(?: (.*))?$")
+INLINE = re.compile(r"<<([^:>]+): (.*?)>>")
 CELLS = re.compile(r"(?<!\\)\|")
 MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
 
@@ -114,13 +116,19 @@ def fill(text: str, fields: Mapping[str, Any]) -> str:
     return Fields().vformat(text, (), fields)
 
 
+def spread(line: str, fields: Mapping[str, Any]) -> str:
+    """A line with the texts of groups in it."""
+    between = " | " if line.startswith("|") else ", "
+    return INLINE.sub(lambda part: between.join(fill(part[2], scope) for scope in scopes(part[1], fields)), line)
+
+
 def filled(lines: Sequence[str], fields: Mapping[str, Any]) -> Iterator[str]:
     """The lines with fields, and lines of groups repeated."""
     at = 0
     while at < len(lines):
         line, at = lines[at], at + 1
         if not (each := EACH.match(line)):
-            yield from fill(line, fields).split("\n")
+            yield from fill(spread(line, fields), fields).split("\n")
             continue
         body = [each[2]] if each[2] else lines[at : at + lines[at:].index("@end")]
         at += 0 if each[2] else len(body) + 1

@@ -47,6 +47,5 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
         about = dict.fromkeys(about, "") if criterion == AWARE else about
         cells += [{**row, **about, "percent": 100 * row["accuracy"]} for row in own]
     width = max(same.percent.highest - same.percent.lowest for same in cells.by("criterion").values())
-    ends = ", ".join(f"{title} {same.percent.mean:.1f} %" for title, same in cells.by("title").items())
     fields = {"classes": CLASSES[USER], "network": NETWORK, "seeds": counted(cells.seed.distinct, "seed")}
-    return {"rows": seed_rows(found), "cells": cells, "ends": ends, "width": width, **fields}
+    return {"rows": seed_rows(found), "cells": cells, "width": width, **fields}

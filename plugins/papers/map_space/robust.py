@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsemap.files import times
 
-from ..rows import Rows
+from ..rows import Row, Rows
 from ..runs import Runner, by
 from .densities import AWARE, SEARCHED, TESTED, TestedDesign, static, tested, tested_rows
 
@@ -19,21 +19,20 @@ STRATEGIES = (AWARE, *(static(density) for density in SEARCHED))
 def page(runner: Runner, name: str) -> dict[str, Any]:
     searches = [cell for cell in runner.cells(name) if (cell.workload, cell.hardware) in PAIRS]
     (designs,) = tested(runner, name, searches, STRATEGIES, "uniform")
-    rows, table, notes, ends = Rows(tested_rows(designs)), [["cell", *STRATEGIES]], [], []
+    rows, cells, notes = Rows(tested_rows(designs)), list[Row](), []
     for (workload, hardware), found in by(designs, "workload", "hardware").items():
         own = rows.by("workload", "hardware")[workload, hardware]
         strategies = by(found, "strategy").items()
         shown = {x: _shown(same, own.strategy[x].over_best.finite.geometric) for x, same in strategies}
-        table.append([f"{workload}, {hardware}", *shown.values()])
-        worths = ", ".join(f"{strategy} {worth}" for strategy, worth in shown.items())
-        ends.append({"workload": workload, "hardware": hardware, "worths": worths})
+        about = {"workload": workload, "hardware": hardware}
+        cells += [about | {"strategy": strategy, "shown": worth} for strategy, worth in shown.items()]
         whys = {strategy: _why(same) for strategy, same in strategies}
         notes += [f"- {workload} on {hardware}, {strategy}: {why}" for strategy, why in whys.items() if why]
     invalid = "\n".join(["## Invalid designs", "", *notes]) if notes else ""
     densities = {x: ", ".join(f"{density:g}" for density in y) for x, y in (("searched", SEARCHED), ("tested", TESTED))}
-    about = {"study": runner.study(name), "strategies": len(STRATEGIES), "invalid": invalid, **densities}
+    fields = {"study": runner.study(name), "strategies": len(STRATEGIES), "invalid": invalid, **densities}
     drawn = [{**row, "how": {"linewidth": 2.6, "zorder": 3} if row["strategy"] == AWARE else {}} for row in rows]
-    return {"rows": rows, "drawn": drawn, "table": table, "ends": ends, **about}
+    return {"rows": rows, "drawn": drawn, "cells": cells, **fields}
 
 
 def _shown(designs: Sequence[TestedDesign], ratio: float) -> str:

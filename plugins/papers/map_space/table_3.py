@@ -7,8 +7,6 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import times
-
 from ..rows import Row, Rows
 from ..runs import Runner, StudyRun, edps_of
 from .densities import printed, variant
@@ -24,14 +22,11 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
         ordered = attrs.evolve(cell, parts={**cell.parts, "space": order})
         cells.append(variant(ordered, order, given, workload=f"{cell.workload}-{density:g}"))
     runner.run_cells(name, cells)
-    edps, rows, ends = edps_of(map(StudyRun.of, cells), "workload"), Rows(), []
+    edps, rows = edps_of(map(StudyRun.of, cells), "workload"), Rows()
     for workload in study.workloads:
-        texts = []
         for density, paper in zip(DENSITIES, printed("table-mse-3")[workload], strict=True):
             here = {order: edps[f"{workload}-{density:g}"][order] for order in ORDERS}
             about: Row = {"paper inner": paper[0], "paper outer": paper[1], "paper": paper[1] / paper[0]}
             about |= {"workload": workload, "density": density, "ratio": here[ORDERS[1]] / here[ORDERS[0]]}
             rows.append(about | here)
-            texts.append(f"{times(about['ratio'])} at {density:g}")
-        ends.append({"workload": workload, "ratios": ", ".join(texts)})
-    return {"rows": rows.only(("workload", "density", *ORDERS)), "cells": rows, "ends": ends, "study": study}
+    return {"rows": rows.only(("workload", "density", *ORDERS)), "cells": rows, "study": study}

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem, Search
-from sparsemap.files import grouped, percent, times
+from sparsemap.files import grouped, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
@@ -163,35 +163,18 @@ def introduced(study: Any, **fields: Any) -> dict[str, Any]:
 
 def fig_9(runner: Runner, name: str) -> dict[str, Any]:
     rows = Rows(x.place | {"edp": x.end} | x.starts() for x in layers_of(runner, name) if x.before)
-    groups, mappers = dict[str, Rows](), rows.by("mapper")
-    for mapper, same in mappers.items():
-        groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in same.by("network").items()}
-    some = {x: Rows(row for row in y if not row["layer"].startswith("classifier")) for x, y in groups.items()}
-    table, convolutions = (
-        [
-            ["start", "paper", *them],
-            *([x, STARTS[x], *(times(same[x].geometric) for same in them.values())] for x in STARTS),
-        ]
-        for them in (groups, some)
-    )
-    worse = [["layers", *groups]]
+    shown, starts = Rows(), Rows()
+    for mapper, same in rows.by("mapper").items():
+        for group, own in {mapper: same, **{f"{mapper}, {x}": y for x, y in same.by("network").items()}}.items():
+            shown += [{**row, "group": group} for row in own]
     for one, two in pairwise([*STARTS][1:4]):
-        shares = (sum(row[one] > row[two] for row in same) / len(same) for same in groups.values())
-        worse.append([f"{one} above {two}", *map(percent, shares)])
-    ends = [
-        {
-            "start": x,
-            "paper": paper,
-            "means": ", ".join(f"{y} {times(same[x].geometric)}" for y, same in mappers.items()),
-        }
-        for x, paper in STARTS.items()
-    ]
-    starts = Rows()
+        shown = Rows({**row, f"{one} above {two}": row[one] > row[two]} for row in shown)
+    table = Rows({**row, "start": x, "paper": y, "over": row[x]} for x, y in STARTS.items() for row in shown)
+    some = [row for row in table if not row["layer"].startswith("classifier")]
     for layers in rows.by("network", "mapper").values():
         for place, same in enumerate(layers.by("layer").values(), 2):
             starts += [{**row, "place": place, "start": start, "over": row[start]} for row in same for start in STARTS]
-    about = {"table": table, "convolutions": convolutions, "worse": worse, "ends": ends, "starts": starts}
-    return introduced(runner.study(name), rows=rows, **about)
+    return introduced(runner.study(name), rows=rows, shown=shown, table=table, convolutions=some, starts=starts)
 
 
 def fig_10(runner: Runner, name: str) -> dict[str, Any]:

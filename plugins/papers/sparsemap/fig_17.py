@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..rows import Rows, number, ratio
+from ..rows import Rows, ratio
 from ..runs import Runner, edps_of, effort
 
 LABELS = {
@@ -19,20 +19,15 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
     runs = runner.run(name)
     edps, columns = edps_of(runs, "workload"), ("workload", "searcher", "seed", "edp", "valid_fraction")
     rows = Rows(run.columns(*columns) | {"seconds": float(run.result["seconds"])} for run in runs)
-    searchers = rows.by("searcher")
-    layers = [["layer", *(LABELS[searcher] for searcher in searchers)]]
-    layers += [[workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()]
-    cells = [
-        {
-            "searcher": searcher,
-            "label": LABELS[searcher],
-            "workload": workload,
-            "percent": 100 * own.valid_fraction.mean,
-        }
-        | {"ratio": ratio(found[searcher], found[REFERENCE]), "over best": found[searcher] / min(found.values())}
-        | {"valid": own.valid_fraction.mean, "seconds": own.seconds.mean}
-        for searcher, own in searchers.items()
-        for workload, found in edps.items()
-    ]
-    about = {"count": len(edps), "hardware": runs[0].hardware, "effort": effort(runs), "reference": LABELS[REFERENCE]}
-    return {"rows": rows, "cells": cells, "layers": layers, **about}
+    cells = []
+    for searcher, own in rows.by("searcher").items():
+        valid, seconds = own.valid_fraction.mean, own.seconds.mean
+        about = {"label": LABELS[searcher], "valid": valid, "percent": 100 * valid, "seconds": seconds}
+        for workload, found in edps.items():
+            ratios = {
+                "ratio": ratio(found[searcher], found[REFERENCE]),
+                "over best": found[searcher] / min(found.values()),
+            }
+            cells.append(about | ratios | {"workload": workload, "edp": found[searcher]})
+    fields = {"count": len(edps), "hardware": runs[0].hardware, "effort": effort(runs), "reference": LABELS[REFERENCE]}
+    return {"rows": rows, "cells": cells, **fields}

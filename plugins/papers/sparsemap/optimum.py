@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from ..rows import Rows, times_exact
+from ..rows import Rows
 from ..runs import Runner, effort
 
 SAME = 1e-9
@@ -26,31 +26,12 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
         run.columns("workload", "searcher", "seed", "edp") | {"over optimum": run.edp / best[run.workload].edp}
         for run in runs
     )
-    hits = Rows({**row, "hit": row["over optimum"] <= 1 + SAME} for row in rows)
-    table, shares = (
-        [["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]],
-        [],
-    )
-    for searcher, mine in hits.by("searcher").items():
-        groups = mine.by("workload")
-        cells = [
-            (
-                f"{own.hit.total} of {own.hit.size}",
-                *map(times_exact, (own["over optimum"].median, own["over optimum"].highest)),
-            )
-            for own in groups.values()
-        ]
-        table.append([searcher, *(text for cell in cells for text in cell)])
-        percents = {workload: 100 * own.hit.total / own.hit.size for workload, own in groups.items()}
-        text = ", ".join(f"{share:.0f} %" for share in percents.values())
-        shares += [{"searcher": searcher, "workload": x, "share": share, "text": text} for x, share in percents.items()]
-    missed = [
-        x
-        for x in NOT_GAMMAS
-        if any((row["searcher"], row["workload"], row["share"]) == ("gamma", x, 0) for row in shares)
-    ]
+    near = [row["over optimum"] <= 1 + SAME for row in rows]
+    hits = Rows(row | {"hit": hit, "percent": 100 * hit} for row, hit in zip(rows, near, strict=True))
+    gamma = {workload: hits.where(searcher="gamma", workload=workload).hit for workload in NOT_GAMMAS}
+    missed = [NOT_GAMMAS[workload] for workload, hit in gamma.items() if hit and not hit.total]
     return {
-        "rows": rows, "study": runner.study(name), "effort": effort(runs), "table": table, "shares": shares,
+        "rows": rows, "study": runner.study(name), "effort": effort(runs), "hits": hits,
         "optima": [run.columns("workload", "evaluations", "edp", "gap") for run in best.values()],
-        "why": f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else "",
+        "why": f"`gamma` {'; '.join(missed)}." if missed else "",
     }  # fmt: skip

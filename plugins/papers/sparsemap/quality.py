@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..rows import Rows, counted, number, times_exact
+from ..rows import Rows
 from ..runs import Runner, StudyRun
 from .best_known import Known, best_of, committed, known_from, of_runs
 
@@ -20,10 +20,8 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
     known = best_of([*of_runs(runs), *known_from(runner), *(committed(runner.out) if runner.scale == 1 else ())])
     columns = ("workload", "hardware", "searcher", "budget", "seed", "edp")
     rows = Rows(run.columns(*columns) | {"over best known": over_best(run, known)} for run in runs)
-    groups, excess, seeds = Rows(), Rows(), []
-    cells = {cell: [number(known[cell].edp) if cell in known else "-"] for cell in rows.by("workload", "hardware")}
-    kinds = rows.by("searcher", "budget")
-    for (searcher, budget), mine in kinds.items():
+    groups, excess, cells = Rows(), Rows(), Rows()
+    for (searcher, budget), mine in rows.by("searcher", "budget").items():
         means = {x: own["over best known"].finite.geometric for x, own in mine.by("workload", "hardware").items()}
         every = [
             {**row, "on": row["hardware"], "mean": means[row["workload"], row["hardware"]]}
@@ -34,14 +32,11 @@ def page(runner: Runner, name: str) -> dict[str, Any]:
         for place, mean in enumerate(sorted(means.values(), key=lambda mean: (math.isnan(mean), mean)), 1):
             share = {"label": f"{searcher}, {budget:,} designs", "budget": budget, "share": 100 * place / len(means)}
             excess.append({**share, "above": 100 * max(mean - 1, LEAST) if math.isfinite(mean) else math.nan})
-        seeds.append(f"{counted(mine.seed.distinct, 'seed')} of {searcher} with {budget:,} designs")
-        for cell, line in cells.items():
-            line.append(times_exact(means.get(cell, math.nan)))
+        best = {cell: known[cell].edp if cell in known else math.nan for cell in means}
+        cells += [{**row, "known": best[row["workload"], row["hardware"]]} for row in every]
     for row in excess:
         row["style"] = "-" if row["budget"] == excess.budget.highest else "--"
-    head = ["workload", "hardware", "best known", *(f"{searcher} {budget:,}" for searcher, budget in kinds)]
-    table = [head, *([*cell, *line] for cell, line in cells.items())]
-    return {"rows": rows, "groups": groups, "excess": excess, "seeds": ", ".join(seeds), "cells": table}
+    return {"rows": rows, "groups": groups, "excess": excess, "cells": cells}
 
 
 def over_best(run: StudyRun, known: Mapping[tuple[str, str], Known]) -> float:
