@@ -1,8 +1,9 @@
-"""Memory tiles of a mesh as arrays of bytes with their tensors, and the effects of instructions.
+"""Execution of instructions over the addresses of memory tiles.
 
-Every action follows from the fields of an instruction. Reading a stale or unwritten byte is an error, as is a tensor
-beyond a memory tile, or a tile or record larger than a buffer of a core. Computations decode the record from the memory
-tile, multiply its kept blocks alone, and count their cycles."""
+Every byte of a memory tile has an owner: a row of a tensor, or a position in the records of a layer. Every action follows
+from the fields of an instruction. Reading a byte of another owner or an unwritten byte is an error, as is a tensor beyond a
+memory tile, or a tile or record larger than a buffer of a core. Computations decode the record of these positions,
+multiply its kept blocks alone, and count their cycles."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import attrs
@@ -60,22 +62,24 @@ class Tensors(dict[str, Array]):
 
 @attrs.define(slots=False)
 class Machinery:
-    """DDR and the memory tiles during an execution."""
+    """Memory tiles during an execution, the contents of all tensors, and their rows in DDR."""
 
     compiled: Compiled
     weights: Mapping[str, MaskedWeights]
-    ddr: Tensors
+    tensors: Tensors
     tally: MovedVolumes = attrs.field(factory=MovedVolumes)
 
     def __attrs_post_init__(self) -> None:
         self.shapes = self.compiled.schedule.shapes
         machine = self.machine = self.compiled.schedule.machine
-        self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
-        self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
-        """Tags of the tensors of the bytes; 0: nothing."""
-        self.names = ["nothing", "weights", *self.shapes]
-        self.tags = {name: number for number, name in enumerate(self.names)}
-        self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
+        self.owner = np.zeros((machine.columns, machine.memtile), np.int32)
+        """Owners of the bytes; 0: nothing."""
+        sizes = [(name, shape[0]) for name, shape in self.shapes.items()]
+        sizes += [(f"weights of {name}", own.stored.shape[1]) for name, own in self.weights.items()]
+        starts = accumulate((size for _, size in sizes), initial=1)
+        self.first = dict(zip((name for name, _ in sizes), starts, strict=False))
+        """The owner of the first row or position."""
+        self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.tensors.shapes.items()}
         """By tensor, the rows in DDR."""
         self.held: Array = np.zeros((0, 0), np.int8)
         """(rows of cores, bytes) the records in the cores."""
@@ -94,7 +98,7 @@ class Machinery:
 
     def run(self, group: Sequence[Instruction]) -> None:
         """The instructions of a group."""
-        moves = {"LOAD": self.load, "WRITE": self.write, "LOADW": self.load_pass, "LOADWM": self.load_records}
+        moves = {"LOAD": self.move, "WRITE": self.move, "LOADW": self.load_pass, "LOADWM": self.load_records}
         if group[-1].type != "WRITEFM":
             for one in group:
                 moves[one.type](one)
@@ -118,7 +122,8 @@ class Machinery:
         return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
     def region(self, one: Instruction, source: int, first: int, rows: int) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) bytes of rows of a tensor of an instruction, and the owners of the bytes."""
+        """(memory tiles, rows, columns, channels) owners of the bytes of rows of a tensor of an instruction, and the rows'
+        own, (rows, 1, 1)."""
         tensor, address = one.tensor[source], one.address[source]
         _, _, width, channels = self.shape(tensor)
         start = address + (first - one.origin) * width * channels
@@ -126,54 +131,46 @@ class Machinery:
         if not 0 <= address <= start <= end <= self.machine.memtile:
             raise self.broken(one, f"{tensor} at 0x{address:05X} leaves the memory tile")
         self.tally.peak = max(self.tally.peak, end)
-        shape = self.machine.columns, rows, width, channels
-        return self.tiles[:, start:end].reshape(shape), self.owner[:, start:end].reshape(shape)
+        own = self.first[tensor] + first + np.arange(rows, dtype=np.int32)[:, None, None]
+        return self.owner[:, start:end].reshape(self.machine.columns, rows, width, channels), own
 
-    def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
-        wrong = owners[owners != self.tags[tensor]]
+    def check_owner(self, one: Instruction, wrong: Array, what: str) -> None:
+        """An error for (N,) owners of bytes that are `what`."""
         if wrong.size:
-            raise self.broken(one, f"reads {tensor} where {self.names[wrong.flat[0]]} was written")
+            names = ["nothing", *self.first]
+            found = names[np.searchsorted([0, *self.first.values()], wrong[0], side="right") - 1]
+            raise self.broken(one, f"reads {what} where {found} was written")
 
     def image(self, one: Instruction, source: int, first: int, rows: int, channels: slice = slice(None)) -> Array:
         """(rows, columns, channels) of a tensor of an instruction in the memory tiles."""
-        tensor, views = one.tensor[source], self.region(one, source, first, rows)
-        width = self.shapes[tensor][1]
-        data, owner = (np.concatenate(list(view[..., channels]), axis=1)[:, :width] for view in views)
-        self.check_owner(one, owner, tensor)
-        return data
+        tensor, (owner, own) = one.tensor[source], self.region(one, source, first, rows)
+        whole = np.concatenate(list(owner[..., channels]), axis=1)[:, : self.shapes[tensor][1]]
+        self.check_owner(one, whole[whole != own], tensor)
+        return self.tensors[tensor][first : first + rows, :, channels]
 
-    def rows_of(self, one: Instruction) -> Array:
-        """(rows,) bool of the rows of a LOAD or WRITE in DDR, as a view."""
+    def move(self, one: Instruction) -> None:
+        """LOAD and WRITE: rows of a tensor between DDR and the memory tiles."""
         (first, count), tensor = one.rows, one.tensor[0]
         part = self.compiled.schedule.slices.get(tensor)
-        base, at = (part.tensor, part.first) if part else (tensor, 0)
-        return self.stored[base][at + first : at + first + count]
-
-    def load(self, one: Instruction) -> None:
-        (first, count), tensor = one.rows, one.tensor[0]
-        if not self.rows_of(one).all():
+        base, at = (part.tensor, part.first + first) if part else (tensor, first)
+        there = self.stored[base][at : at + count]
+        if one.type == "WRITE":
+            self.image(one, 0, first, count)
+            there[:] = True
+        elif not there.all():
             raise self.broken(one, f"DDR has no rows {first} to {first + count} of {tensor}")
-        source, (data, owner) = self.ddr[tensor][first : first + count], self.region(one, 0, first, count)
-        tiles, _, width, _ = data.shape
-        padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
-        data[:] = padded.reshape(count, tiles, width, -1).swapaxes(0, 1)
-        owner[:] = self.tags[tensor]
-        self.count(one, source[:, :width].size)
-
-    def write(self, one: Instruction) -> None:
-        (first, count), tensor = one.rows, one.tensor[0]
-        data = self.image(one, 0, first, count)
-        self.ddr[tensor][first : first + count] = data
-        self.rows_of(one)[:] = True
-        self.count(one, data[:, : self.shape(tensor)[2]].size)
+        else:
+            owner, own = self.region(one, 0, first, count)
+            owner[:] = own
+        _, width, share, channels = self.shape(tensor)
+        self.count(one, count * min(share, width) * channels)
 
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
-        at, size, stored = one.address[0], one.bytes[0], self.weights[one.layer].stored
+        at, size, first = one.address[0], one.bytes[0], self.first[f"weights of {one.layer}"]
         self.check_room(one, at + size, self.machine.memtile)
         self.tally.peak = max(self.tally.peak, at + size)
-        self.tiles[:, at : at + size] = stored[:, one.offset : one.offset + size]
-        self.owner[:, at : at + size] = self.tags["weights"]
+        self.owner[:, at : at + size] = first + one.offset + np.arange(size)
         self.count(one, size)
 
     # ----------------------------------------------------------------------------------------------------------- cores
@@ -181,12 +178,14 @@ class Machinery:
     def load_records(self, one: Instruction, part: int = 0) -> None:
         """A record for every row of cores."""
         machine, size, rows = self.machine, one.bytes[part], np.arange(self.machine.rows)
-        at = one.address[part] + rows // machine.columns * one.apart
+        at, tile = one.address[part] + rows // machine.columns * one.apart, (rows % machine.columns)[:, None]
         self.check_room(one, size, machine.weights)
-        index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
-        self.check_owner(one, self.owner[index], "weights")
+        name, stored = f"weights of {one.layer}", self.weights[one.layer].stored
+        owner = self.owner[tile, at[:, None] + np.arange(size)]
+        places = owner - self.first[name]
+        self.check_owner(one, owner[(places < 0) | (places >= stored.shape[1])], name)
         self.count(one, size)
-        self.held = self.tiles[index]
+        self.held = stored[tile, places]
 
     def position(self, one: Instruction, k: int) -> tuple[int, int]:
         """First row, and step through the channels, of iteration k."""
@@ -257,7 +256,7 @@ class Machinery:
         """The outputs of all cores to the memory tiles of their columns."""
         rows, width, channels = one.rows[1], one.columns[1], one.channels[1]
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
-        held, owner = self.region(one, 0, row, rows)
+        owner, own = self.region(one, 0, row, rows)
         _, image, share, limit = self.shape(one.tensor[0])
         for column, core in np.ndindex(self.machine.columns, one.cores):
             begin = one.columns[0] + column * one.columns[2]
@@ -265,7 +264,7 @@ class Machinery:
             wide, high = min(width, image - begin), min(low + count, limit)
             if low < high and wide > 0:
                 to, local = divmod(begin, share)
-                place = to, slice(None), slice(local, local + wide), slice(low, high)
-                held[place] = data[column, core, :, :wide, : high - low]
-                owner[place] = self.tags[one.tensor[0]]
+                owner[to, :, local : local + wide, low:high] = own
+                whole = self.tensors[one.tensor[0]][row : row + rows]
+                whole[:, begin : begin + wide, low:high] = data[column, core, :, :wide, : high - low]
         self.count(one, rows * width * channels * one.cores)

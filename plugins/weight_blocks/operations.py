@@ -112,20 +112,14 @@ def decoded(
     return dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(machine.rows, co, *kernel, ci), biases, counts
 
 
-def convolved(image: Array, weights: Array, stride: int, out: tuple[int, int]) -> Array:
+def convolved(image: Array, weights: Array, stride: int, out: Sequence[int]) -> Array:
     """(..., *out, co) int64 of padded inputs (..., rows, columns, ci) and weights (co, kh, kw, ci) float64."""
-    taps = (
-        tap.astype(np.float64) @ weights[:, i, j].T for (i, j), tap in taps_of(image, weights.shape[1:3], stride, out)
-    )
-    return np.asarray(sum(taps)).astype(np.int64)
-
-
-def taps_of(
-    image: Array, kernel: Sequence[int], stride: int, out: tuple[int, int]
-) -> list[tuple[tuple[int, ...], Array]]:
-    """By position in the kernel, the inputs (..., *out, ci) of all outputs."""
     high, wide = ((size - 1) * stride + 1 for size in out)
-    return [((i, j), image[..., i : i + high : stride, j : j + wide : stride, :]) for i, j in np.ndindex(*kernel)]
+    sums: Any = 0
+    for i, j in np.ndindex(*weights.shape[1:3]):
+        tap = image[..., i : i + high : stride, j : j + wide : stride, :]
+        sums = sums + tap.astype(np.float64) @ weights[:, i, j].T
+    return np.asarray(sums).astype(np.int64)
 
 
 def quantised(sums: Array, shift: int, relu: bool) -> Array:
@@ -133,35 +127,27 @@ def quantised(sums: Array, shift: int, relu: bool) -> Array:
     return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 
-def pooled(inputs: Array, op: str, kernel: Sequence[int], stride: int, tile: Sequence[int], relu: bool) -> Array:
+def pooled(inputs: Array, op: str, kernel: Sequence[int], stride: int, out: Sequence[int], relu: bool) -> Array:
     """int8 outputs of a pool of (..., 1, rows, columns, channels) inputs, or of a sum of (..., operands, ...)."""
     if op == "add":
         return np.clip(inputs.sum(axis=-4, dtype=np.int64), 0 if relu else -128, 127).astype(np.int8)
     windows = sliding_window_view(inputs[..., 0, :, :, :], tuple(kernel), axis=(-3, -2))
-    windows = windows[..., ::stride, ::stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
+    windows = windows[..., ::stride, ::stride, :, :, :][..., : out[0], : out[1], :, :, :]
     if op == "maxpool":
         return windows.max(axis=(-2, -1))
-    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), math.prod(kernel))
-
-
-def _mean(sums: Array, count: int) -> Array:
+    sums, count = windows.sum(axis=(-2, -1), dtype=np.int64), math.prod(kernel)
     return np.clip((2 * sums + count) // (2 * count), -128, 127).astype(np.int8)
 
 
 def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
     """The output (rows, columns, channels) of the dense operation, channels in whole blocks."""
-    if layer.op == "add":
-        sums = np.sum([one.astype(np.int64) for one in inputs], axis=0)
-        return np.clip(sums, 0 if layer.relu else -128, 127).astype(np.int8)
     out, stride = (layer.out_height, layer.out_width), layer.stride
+    operands = np.stack(inputs) if layer.op == "add" else np.concatenate(inputs, axis=2)[None]
     ends = [(o - 1) * stride + k for o, k in zip(out, layer.kernel, strict=True)]
     behind = [max(0, e - p - i) for e, p, i in zip(ends, layer.padding, (layer.height, layer.width), strict=True)]
-    sides = [*zip(layer.padding, behind, strict=True), (0, 0)]
-    padded = np.pad(np.concatenate(inputs, axis=2), sides, constant_values=-128 if layer.op == "maxpool" else 0)
-    if weights is not None:
-        products: Any = convolved(padded, weights.dense.astype(np.float64), stride, out)
-        return quantised(products + weights.bias, weights.shift, layer.relu)
-    taps = [tap for _, tap in taps_of(padded, layer.kernel, stride, out)]
-    if layer.op == "maxpool":
-        return np.maximum.reduce(taps)
-    return _mean(np.asarray(np.sum(taps, axis=0, dtype=np.int64)), layer.taps)
+    sides = [(0, 0), *zip(layer.padding, behind, strict=True), (0, 0)]
+    padded = np.pad(operands, sides, constant_values=-128 if layer.op == "maxpool" else 0)
+    if weights is None:
+        return pooled(padded, layer.op, layer.kernel, stride, out, layer.relu)
+    products = convolved(padded[0], weights.dense.astype(np.float64), stride, out)
+    return quantised(products + weights.bias, weights.shift, layer.relu)
