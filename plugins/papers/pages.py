@@ -75,17 +75,25 @@ def report_of(runner: Runner, name: str) -> Report:
     Its module has a function `page` (or MODULE:FUNCTION) for the fields: `rows` are the CSV; `draw` may replace the figure
     of the front matter. The template lies beside the module."""
     path, _, function = PAGES[name]["module"].partition(":")
-    module = import_module(path, __package__)
-    fields = {"name": name, **getattr(module, function or "page")(runner, name)}
+    made = getattr(import_module(path, __package__), function or "page")(runner, name)
+    fields = {"name": name, **made}
     if "study" in fields:
         fields |= {"seeds": counted(len(fields["study"].seeds), "seed")}
     for key, rows in fields.items():
         fields[key] = Rows(rows) if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else rows
-    about, lines = template(Path(str(module.__file__)).with_name(f"{PAGES[name].get('template', name)}.md"))
+    about, lines = template(template_of(name))
     text = re.sub("\n{3,}", "\n\n", "\n".join(aligned(filled(lines, fields))).rstrip()) + "\n"
     headline = "\n".join(filled(about["headline"].strip().splitlines(), fields))
     draw = fields.get("draw") or partial(drawn, about["figure"], fields, fill)
     return Report(name, headline, text, fields["rows"], draw)
+
+
+def template_of(name: str) -> Path:
+    """The template of a page, beside its module."""
+    module = PAGES[name]["module"].partition(":")[0]
+    inside = module.lstrip(".")
+    folder = Path(__file__).parents[len(module) - len(inside) - 1]
+    return folder.joinpath(*inside.split(".")).with_name(f"{PAGES[name].get('template', name)}.md")
 
 
 def template(path: Path) -> tuple[dict[str, Any], list[str]]:
@@ -104,11 +112,13 @@ class Fields(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Column):
-            value = value.first
+            value = value[0] if value else ""
         if isinstance(value, list):
             return markdown_table(value, format_spec or "<>").rstrip()
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return "-"
+        if value == "":
+            return ""
         return FORMATS[format_spec](value) if format_spec in FORMATS else format(value, format_spec)
 
 
