@@ -108,17 +108,16 @@ def template(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 class Fields(string.Formatter):
-    """`str.format` with `FORMATS`, columns by their first value, and a dash for missing numbers."""
+    """`str.format` with `FORMATS`, columns by their first value, and a dash for missing numbers
+    (nothing for the format s)."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Column):
-            value = value[0] if value else ""
+            value = value.first
         if isinstance(value, list):
             return markdown_table(value, format_spec or "<>").rstrip()
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            return "-"
-        if value == "":
-            return ""
+            return "" if format_spec == "s" else "-"
         return FORMATS[format_spec](value) if format_spec in FORMATS else format(value, format_spec)
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.rows import Rows, geometric_mean, number
 from sparsemap_plugins.papers.runs import StudyRun, at, curve
-from sparsemap_plugins.papers.sparsemap import best_known, fig_7, quality, table_iv
+from sparsemap_plugins.papers.sparsemap import fig_7, quality, table_iv
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
@@ -123,7 +123,7 @@ def test_ratios_leave_out_what_found_nothing():
 
 
 def test_the_best_known_of_a_cell_is_the_lowest_and_says_who_found_it():
-    known = best_known.best_of(best_known.of_runs([made("mm1", 3.0), made("mm1", 2.0, "sparsemap-paper", 4)]))
+    known = quality.best_of(quality.of_runs([made("mm1", 3.0), made("mm1", 2.0, "sparsemap-paper", 4)]))
     best = known["mm1", "edge"]
     assert (best.edp, best.searcher, best.seed, best.gap) == (2.0, "sparsemap-paper", 4, 2.0)
     assert quality.over_best(made("mm1", 3.0), known) == 1.5
