@@ -170,7 +170,7 @@ def simulate(compiled: Compiled, data: NetworkData, progress: Progress = lambda 
     for name, parts in schedule.outputs.items():
         joined = np.concatenate([ddr[part][..., : ddr.shapes[part][2]] for part in parts], axis=2)
         outputs[name] = joined.reshape(-1, joined.shape[2]) if data.rows else joined.transpose(2, 0, 1)
-    two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
+    two, one = (math.fsum(span(group, x) for group in groups(compiled.instructions)) for x in (2, 1))
     if abs(two - schedule.seconds) > TOLERANCE * two:
         off.append(f"the network: {schedule.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
     times = schedule.seconds, two, one
@@ -229,11 +229,6 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
 
 
 # --------------------------------------------------------------------------------------------------------------- events
-
-
-def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> float:
-    """End of the last instruction, with groups as pipelines of events."""
-    return math.fsum(span(group, buffers) for group in groups(instructions))
 
 
 def span(together: Sequence[Instruction], buffers: int = 2) -> float:

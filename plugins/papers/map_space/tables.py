@@ -44,8 +44,8 @@ def table_2(runner: Runner, name: str) -> dict[str, Any]:
         for density, theirs, row in zip(DENSITIES, prints[workload], edps.tolist(), strict=True):
             found = {f"searched_{x:g}": edp for x, edp in zip(DENSITIES, row, strict=True)}
             rows.append({"workload": workload, "tested": density} | found)
-            for own, edp, printed_edp in zip(DENSITIES, row, theirs, strict=True):
-                about = {"workload": workload, "tested": density, "searched": f"at {own:g}", "own": own == density}
+            for at, edp, printed_edp in zip(DENSITIES, row, theirs, strict=True):
+                about = {"workload": workload, "tested": density, "searched": f"at {at:g}", "own": at == density}
                 cells.append(about | {"edp": edp, "over": edp / min(row), "paper": printed_edp})
     ends = []
     for workload, mine in cells.by("workload").items():
