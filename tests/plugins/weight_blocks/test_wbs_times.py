@@ -85,7 +85,7 @@ def test_the_sums_are_those_of_the_listing(cells: MeshSchedules) -> None:
 @pytest.mark.slow
 def test_most_cells_of_table_ii_are_within_a_twentieth_and_nearly_all_within_an_eighth(cells: MeshSchedules) -> None:
     found = [cell["error"] for row in read_csv(PUBLISHED) for cell in measured(cells, row)]
-    errors = [abs(error) for error in found if error is not None]
+    errors = [abs(error) for error in found if np.isfinite(error)]
     assert (len(errors), sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)) == (36, 31, 35)
 
 
