@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from sparsemap.csv_files import read_csv
 from sparsemap.files import grouped
 from sparsemap.study.cells import Cell
 
-from ..runs import Runner, StudyRun, by
+from ..rows import Row, Rows
+from ..runs import Runner, StudyRun
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities of a search for the range (Section 5.2.3 of the paper)."""
@@ -23,22 +24,6 @@ AWARE = "aware"
 
 Stage = Sequence[Cell]
 """Searches of one workload on one hardware with one seed, for different densities."""
-
-
-@attrs.frozen
-class TestedDesign:
-    workload: str
-    hardware: str
-    seed: int
-    strategy: str
-    """`aware`, or the density of the search, `static 0.5`."""
-    edp: tuple[float, ...]
-    """pJ * cycles at `TESTED`; infinity for an invalid design."""
-    reasons: tuple[tuple[str, ...], ...]
-
-    @property
-    def place(self) -> tuple[str, str, int]:
-        return self.workload, self.hardware, self.seed
 
 
 def printed(table: str) -> dict[str, list[list[float]]]:
@@ -68,19 +53,31 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 
 def tested(
     runner: Runner, name: str, cells: Sequence[Cell], strategies: Sequence[str], pattern: str, rounds: int = 1
-) -> list[list[TestedDesign]]:
-    """Per round, the designs of `searched` with each strategy, evaluated at every tested density."""
+) -> list[Rows]:
+    """Per round, a row for each design of `searched` with each strategy (`aware`, or the density of the search, `static 0.5`)
+    and each tested density; the EDP is infinite for an invalid design."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
-    stages = zip(*searched(runner, name, cells, given, rounds), strict=True)
-    return [[design for stage in each for design in _tested(runner, name, stage, pattern)] for each in stages]
+    return [
+        over_best(
+            {"workload": cell.workload, "hardware": cell.hardware, "seed": cell.seed, "strategy": cell.searcher}
+            | {"density": density, "edp": float(one.edp[at]), "over_best": 0, "reasons": " ".join(one.reasons_of(at))}
+            for stage in stages
+            for found in [evaluated(runner, name, stage, "P", pattern, TESTED)]
+            for at, cell in enumerate(stage)
+            for density, one in zip(TESTED, found, strict=True)
+        )
+        for stages in zip(*searched(runner, name, cells, given, rounds), strict=True)
+    ]
 
 
-def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
-    found, designs = evaluated(runner, name, stage, "P", pattern, TESTED), []
-    for row, cell in enumerate(stage):
-        edps, reasons = zip(*((float(one.edp[row]), one.reasons_of(row)) for one in found), strict=True)
-        designs.append(TestedDesign(cell.workload, cell.hardware, cell.seed, cell.searcher, edps, reasons))
-    return designs
+def over_best(rows: Iterable[Row]) -> Rows:
+    """Rows with the EDP over the best design of the same place, seed and density."""
+    found = Rows(rows)
+    for same in found.by("workload", "hardware", "seed", "density").values():
+        least = same.edp.lowest
+        for row in same:
+            row["over_best"] = row["edp"] / least
+    return found
 
 
 def searched(
@@ -127,15 +124,3 @@ def evaluated(
         problem = runner.problem(study, workload, stage[0].hardware)
         evaluations.append(problem.evaluator.evaluate(np.array(found)))
     return evaluations
-
-
-def tested_rows(designs: Sequence[TestedDesign]) -> list[dict[str, Any]]:
-    """A row per design and density, with the EDP over the best design of the place; infinite for an invalid design."""
-    places = by(designs, "place")
-    best = {place: np.min([design.edp for design in same], axis=0).tolist() for place, same in places.items()}
-    return [
-        {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
-        | {"density": density, "edp": edp, "over_best": edp / least, "reasons": " ".join(reasons)}
-        for design in designs
-        for density, edp, least, reasons in zip(TESTED, design.edp, best[design.place], design.reasons, strict=True)
-    ]

@@ -14,20 +14,18 @@ import numpy as np
 from sparsemap.files import grouped
 from sparsemap.pieces.contracts import Array
 
-from ..rows import UJ, Row, Rows, geometric_mean
-from ..runs import Runner, StudyRun, by, edps_of
+from ..rows import UJ, Row, Rows
+from ..runs import Runner, StudyRun, edps_of
 from .densities import (
     AWARE,
     TESTED,
     Stage,
-    TestedDesign,
     evaluated,
     one_of,
     printed,
     searched,
     static,
     tested,
-    tested_rows,
     variant,
 )
 
@@ -114,16 +112,15 @@ def cells_of(ours: Mapping[str, Columns]) -> Rows:
 
 def table_4(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
-    *_, designs = tested(runner, name, runner.cells(name), STRATEGIES, "structured", ROUNDS)
-    cells = cells_of({workload: _typical(found) for workload, found in by(designs, "workload").items()})
+    *_, rows = tested(runner, name, runner.cells(name), STRATEGIES, "structured", ROUNDS)
+    ours = {
+        workload: {
+            strategy: [edps.edp.geometric / UJ for edps in same.by("density").values()]
+            for strategy, same in mine.by("strategy").items()
+        }
+        for workload, mine in rows.by("workload").items()
+    }
+    cells = cells_of(ours)
     about = {"study": study, "hardware": study.hardware[0], "ROUNDS": ROUNDS, "matched": cells.where(own=True)}
     statics = [row for row in cells if row["strategy"] != AWARE]
-    return {"rows": tested_rows(designs), "cells": cells, "statics": statics, **about}
-
-
-def _typical(designs: Sequence[TestedDesign]) -> Columns:
-    """cycles * uJ, the geometric mean over seeds; infinity for an invalid design of any seed."""
-    return {
-        name: [geometric_mean(column) / UJ for column in zip(*(design.edp for design in same), strict=True)]
-        for name, same in by(designs, "strategy").items()
-    }
+    return {"rows": rows, "cells": cells, "statics": statics, **about}

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, tables
-from sparsemap_plugins.papers.rows import Rows
 
 from sparsemap.cli.main import cli
 from sparsemap.spec import toml_text
@@ -103,20 +102,20 @@ def test_the_paper_keeps_99_7_percent():
 
 
 def designs_of(*edps):
-    made = []
+    rows = []
     for strategy, edp in zip(("aware", "static 1.0"), edps, strict=True):
         whole = (*edp, *[1.0] * (len(densities.TESTED) - len(edp)))
-        reasons = tuple(("capacity:GLB",) if math.isinf(x) else () for x in whole)
-        made.append(densities.TestedDesign("w", "h", 0, strategy, whole, reasons))
-    return made
+        for density, x in zip(densities.TESTED, whole, strict=True):
+            about = {"workload": "w", "hardware": "h", "seed": 0, "strategy": strategy, "density": density, "edp": x}
+            rows.append(about | {"reasons": "capacity:GLB" if math.isinf(x) else ""})
+    return densities.over_best(rows).by("strategy").values()
 
 
 def test_ratios_are_over_the_best_and_what_does_not_fit_is_said():
     aware, static = designs_of((2.0, 3.0), (math.inf, 1.5))
-    strategies = Rows(densities.tested_rows([aware, static])).strategy
-    assert strategies["aware"].over_best[:3] == [1.0, 2.0, 1.0]
-    assert strategies["static 1.0"].over_best[:2] == [math.inf, 1.0]
-    assert strategies["static 1.0"].over_best.finite.geometric == 1.0
-    assert robust._shown([aware], 1.1) == "1.10x"
-    assert robust._shown([static], 1.0) == "invalid at 1 (1.00x)"
-    assert robust._why([static]) == "seed 0 at 1 (capacity:GLB)"
+    assert aware.over_best[:3] == [1.0, 2.0, 1.0]
+    assert static.over_best[:2] == [math.inf, 1.0]
+    assert static.over_best.finite.geometric == 1.0
+    assert robust.shown(aware) == "1.07x"  # the eleventh root of 2
+    assert robust.shown(static) == "invalid at 1 (1.00x)"
+    assert robust.why(static) == "seed 0 at 1 (capacity:GLB)"
