@@ -48,8 +48,7 @@ class Weights:
     @property
     def trained(self) -> Any:
         """The dense parameter of the optimizer."""
-        known = self.module.parametrizations[self.parameter].original if self.masked else None
-        return getattr(self.module, self.parameter) if known is None else known
+        return self.module.parametrizations[self.parameter].original if self.masked else self.seen
 
     @property
     def seen(self) -> Any:

@@ -34,23 +34,17 @@ class MaskedWeights:
     """(memory tiles, bytes) int8: pass after pass, the records of all rows of cores of a tile, row after row."""
 
 
-def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
-    """The layer's mask, or a random mask with equally many blocks in every block row of every part."""
-    layer = cut.layer
-    if layer.mask is not None:
-        return layer.mask
-    parts = cut.parts(splits.ci)
-    order = rng.random((layer.blocks[0], parts, layer.blocks[1] // parts)).argsort(axis=2).argsort(axis=2)
-    return (order < layer.kept(parts)).reshape(layer.blocks)
-
-
 def masked(
     cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
 ) -> MaskedWeights:
-    """Weights of a layer, given or random. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and `shift`;
+    """Weights of a layer, given or random, by its mask, or a random mask with equally many blocks in every block row of every
+    part. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and `shift`;
     SparseMapError for a nonzero weight in a pruned block."""
     layer, (outs, ins) = cut.layer, cut.layer.block
-    kept = mask_of(cut, splits, rng)
+    kept, parts = layer.mask, cut.parts(splits.ci)
+    if kept is None:
+        order = rng.random((layer.blocks[0], parts, layer.blocks[1] // parts)).argsort(axis=2).argsort(axis=2)
+        kept = (order < layer.kept(parts)).reshape(layer.blocks)
     shape = layer.out_channels, *layer.kernel, layer.channels
     dense = np.zeros((layer.padded_out_channels, *layer.kernel, layer.padded_channels), np.int8)
     bias = np.zeros(len(dense), np.int32)
