@@ -1,5 +1,5 @@
-"""The style of figures: one size of type, colours for colour-blind readers, thin axes (`plots.mplstyle`); figures of
-panels, and reports with a figure.
+"""The style of figures: one size of type, colours for colour-blind readers, thin axes (`plots.mplstyle`);
+templates of pages.
 
 matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls."""
 
@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-import attrs
-import numpy as np
-
-from .csv_files import csv_text
 from .markdown import markdown_table
-from .writing import replacing, write_text
+from .writing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,38 +140,8 @@ def plain_log(axis: Axis, steps: tuple[float, ...] = (1, 2, 5)) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-MISSING = "no figure was drawn: matplotlib, of the extra `plots`, is not installed"
-
-
-@attrs.frozen
-class Report:
-    """A table and a figure on their way to files."""
-
-    name: str
-    headline: str
-    """The outcome in a line or a few."""
-    text: str
-    """Markdown; the figure goes below the first heading."""
-    rows: Sequence[Mapping[str, Any]]
-    """The CSV."""
-    draw: Callable[[], Figure]
-
-    def write(self, folder: Path) -> list[Path]:
-        """Writes NAME.md, NAME.csv, NAME.png and NAME.svg; each file whole or not at all."""
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            pictures = save(self.draw, folder, self.name)
-        except ImportError:
-            pictures = []
-        picture = f"![{self.name}]({self.name}.png)\n\n" if pictures else f"({MISSING})\n\n"
-        title, _, rest = self.text.partition("\n\n")
-        write_text(folder / f"{self.name}.md", f"{title}\n\n{picture}{rest}")
-        write_text(folder / f"{self.name}.csv", csv_text(self.rows))
-        return [folder / f"{self.name}.md", folder / f"{self.name}.csv", *pictures]
-
-
-WHOLE = re.compile(r"$|#|\||\{\w+(:[<>]*)?\}$")
-"""Complete lines: empty lines, headings, tables, and fields alone."""
+WHOLE = re.compile(r"$|#|\||@|\{\w+(:[<>]*)?\}$")
+"""Complete lines: empty lines, headings, tables, lines that begin with @, and fields alone."""
 OWN = re.compile(rf"{WHOLE.pattern}|- ")
 """Lines that begin anew: complete lines, and entries of lists."""
 
@@ -187,119 +153,22 @@ class MarkdownTable(list[Sequence[str]]):
         return markdown_table(self, aligned) if aligned else markdown_table(self)
 
 
-def page(module: str, name: str, template: str = "", **fields: Any) -> str:
-    """The page `name`: the template of this name, or another `template`, beside a module (`__file__`), with its fields.
-
-    A template is Markdown with fields as in `str.format`, `{name}` or `{study.budget:,}`; a list of rows is a table. A
-    paragraph or an entry of a list goes over several lines of it; in the page it is one."""
-    lines: list[str] = []
-    for line in Path(module).with_name(f"{template or name}.md").read_text("utf-8").splitlines():
-        if lines and not OWN.match(line) and not WHOLE.match(lines[-1]):
-            lines[-1] += f" {line.strip()}"
+def joined(lines: Iterable[str]) -> list[str]:
+    """Lines of Markdown with paragraphs and entries of lists on a line each."""
+    found: list[str] = []
+    for line in lines:
+        if found and not OWN.match(line) and not WHOLE.match(found[-1]):
+            found[-1] += f" {line.strip()}"
         else:
-            lines.append(line)
-    known = {key: MarkdownTable(x) if isinstance(x, list) else x for key, x in fields.items()}
-    text = "\n".join(lines).format(name=name, **known)
-    return re.sub("\n{3,}", "\n\n", text.rstrip()) + "\n"
-
-
-Values = Sequence[float] | np.ndarray
-
-
-@attrs.frozen(eq=False)
-class Series:
-    """A line, or points with an empty `style`; colour and marker by the place of the label in the figure."""
-
-    label: str
-    x: Values
-    y: Values
-    style: str = "-"
-    marked: bool = True
-    band: tuple[Values, Values] | None = None
-    """A range around the line."""
-    hollow: bool = False
-    like: str = ""
-    """Label of the series with the same colour and marker."""
-    how: Mapping[str, Any] = {}
-    """More for `Axes.plot`."""
-
-
-@attrs.frozen(eq=False)
-class Panel:
-    """Axes with their series, or with groups of bars by label."""
-
-    x: str = ""
-    y: str = ""
-    series: Sequence[Series] = ()
-    bars: Mapping[str, Sequence[float]] = {}
-    title: str = ""
-    log: str = ""
-    """`x`, `y` or `xy`."""
-    plain: Mapping[str, tuple[float, ...]] = {}
-    """Steps of plain numbers on a logarithmic axis, by `x` and `y`."""
-    names: Sequence[str] = ()
-    """Along the x axis, from 0; along the y axis for flat bars."""
-    turned: float = 0
-    """Degrees of `names`."""
-    flat: bool = False
-    """Bars lie."""
-    ends: str = ""
-    """Format of the numbers at bars; none by default."""
-    levels: Sequence[float] = ()
-    """Lines across."""
-    limits: Mapping[str, Any] = {}
-    """More for `Axes.set`."""
-
-
-def figure(
-    panels: Sequence[Panel], size: tuple[float, float], columns: int = 0, across: int = 4, title: str | None = None,
-    **shared: Any,
-) -> Figure:  # fmt: skip
-    """Panels in `columns` (default: one row), with `across` entries of the legend in a line; `shared` for `subplots`."""
-    columns = columns or len(panels)
-    found, grid = subplots(-(-len(panels) // columns), columns, size, squeeze=False, **shared)
-    labels = list(dict.fromkeys(one.like or one.label for panel in panels for one in panel.series))
-    handles: dict[str, Any] = {}
-    for axes, panel in zip(grid.flat, panels, strict=True):
-        for one in panel.series:
-            place = labels.index(one.like or one.label)
-            _line(axes, one, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
-        _bars(axes, panel)
-        for level in panel.levels:
-            axes.axhline(level, color="#444444", linewidth=0.8)
-        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-        for name in panel.log:
-            axes.set(**{f"{name}scale": "log"})
-        if panel.names:
-            right = {"rotation": panel.turned, "ha": "right"} if panel.turned else {}
-            named_ticks(axes.yaxis if panel.flat else axes.xaxis, panel.names, **right)
-        for name, steps in panel.plain.items():
-            plain_log(axes.xaxis if name == "x" else axes.yaxis, steps)
-        axes.set(**panel.limits)
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    if len(handles) > 1:
-        found.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=across, title=title)
+            found.append(line)
     return found
 
 
-def _line(axes: Axes, one: Series, colour: str, marker: str) -> None:
-    if one.band:
-        step = one.how.get("drawstyle", "")[6:] or None
-        axes.fill_between(one.x, *one.band, color=colour, alpha=0.14, linewidth=0, step=step)
-    face = {"markerfacecolor": "white"} if one.hollow else {}
-    look = {"color": colour, "marker": marker if one.marked else "", "linestyle": one.style, "label": one.label}
-    axes.plot(one.x, one.y, **{**look, **face, **one.how})
+def page(module: str, name: str, template: str = "", **fields: Any) -> str:
+    """The page `name`: the template of this name, or another `template`, beside a module (`__file__`), with its fields.
 
-
-def _bars(axes: Axes, panel: Panel) -> None:
-    """Bars beside each other, a colour for each label."""
-    wide = 0.8 / max(len(panel.bars), 1)
-    for place, (label, values) in enumerate(panel.bars.items()):
-        at = np.arange(len(values)) + (place - (len(panel.bars) - 1) / 2) * wide
-        draw = axes.barh if panel.flat else axes.bar
-        drawn = draw(at, values, 0.92 * wide, color=COLOURS[place], label=label)
-        if panel.ends:
-            axes.bar_label(drawn, fmt=panel.ends, padding=2, fontsize=7.5)
-    if panel.flat:
-        axes.invert_yaxis()
+    A template is Markdown with fields as in `str.format`, `{name}` or `{study.budget:,}`; a list of rows is a table."""
+    lines = joined(Path(module).with_name(f"{template or name}.md").read_text("utf-8").splitlines())
+    known = {key: MarkdownTable(x) if isinstance(x, list) else x for key, x in fields.items()}
+    text = "\n".join(lines).format(name=name, **known)
+    return re.sub("\n{3,}", "\n\n", text.rstrip()) + "\n"

@@ -1,4 +1,5 @@
 """The results of papers, a room each: `sparsemap paper NAME` runs a study and writes its table and figure.
 
-The rooms share how studies are run and read back (`runs`) and reports (`report`); figures look as `sparsemap.plots` says.
+`runs` runs studies and reads their searches, `pages` and `figures` fill templates from `rows`; modules of the rooms give
+the rows of a page, and templates beside the modules its text, tables and figure.
 """

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from sparsemap.cli.group import NumberRange
 from sparsemap.cli.help_texts import names_with_texts
 
-if TYPE_CHECKING:
-    from .report import Report
-
 ROOMS = tomllib.loads((Path(__file__).parent / "_rooms" / "papers.toml").read_text("utf-8"))
-PAGES = {name: page["module"] for paper in ROOMS.values() for name, page in paper["pages"].items()}
+PAGES = {name: page for paper in ROOMS.values() for name, page in paper["pages"].items()}
 
 
 def epilog() -> str:
@@ -58,10 +54,11 @@ def paper(name: str, **asked: Any) -> None:
     from sparsemap.cli.stdout import wrote
     from sparsemap.writing import check_writable
 
+    from .pages import report_of
     from .runs import Runner
 
     check_writable(asked["out"])
-    report: Report = import_module(PAGES[name], __package__).report(Runner(**asked), name)
+    report = report_of(Runner(**asked), name)
     paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     wrote(paths, "wrote", name=name, headline=report.headline, rows=report.rows)

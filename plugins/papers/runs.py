@@ -6,11 +6,12 @@ import contextlib
 import io
 import json
 import math
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,10 +23,13 @@ from sparsemap import Problem, Search, SparseMapError, load_problem
 from sparsemap.cli.networks import study_progress
 from sparsemap.cli.output import say
 from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
 from sparsemap.study.cells import Cell, Outcome, built_in, cells_of
 from sparsemap.study.study import run_cells, write_tables
+
+from .rows import counted, finite, geometric_mean
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -191,31 +195,48 @@ def finished_runs(folder: Path, searchers: Sequence[str]) -> list[StudyRun]:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------- statistics
-
-
-def arithmetic_mean(values: Iterable[float]) -> float:
-    """NaN without values."""
-    values = list(values)
-    return math.fsum(values) / len(values) if values else math.nan
-
-
-def geometric_mean(values: Iterable[float]) -> float:
-    """NaN without values."""
-    values = list(values)
-    return statistics.geometric_mean(values) if values else math.nan
-
-
-def finite(values: Iterable[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
-
-
-def ratio(edp: float, ours: float) -> float:
-    """NaN without both designs."""
-    return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
+def by(items: Iterable[Any], *names: str) -> dict[Any, list[Any]]:
+    """Objects by the value of an attribute, by tuples of values for several names."""
+    return grouped(items, attrgetter(*names))
 
 
 def typical_edp(runs: Sequence[StudyRun]) -> float:
     """Geometric mean over seeds with a valid design; infinity without any."""
     found = finite(run.edp for run in runs)
     return geometric_mean(found) if found else math.inf
+
+
+def edps_of(runs: Iterable[StudyRun], *names: str) -> dict[Any, dict[str, float]]:
+    """Typical EDPs by the values of some attributes, and by searcher."""
+    places = by(runs, *names).items()
+    return {place: {one: typical_edp(same) for one, same in by(found, "searcher").items()} for place, found in places}
+
+
+def effort(runs: Sequence[StudyRun]) -> str:
+    """Budget and repetitions of searches: 2,000 designs, 3 seeds."""
+    return f"{runs[0].result['budget']:,} designs, {counted(len({run.seed for run in runs}), 'seed')}"
+
+
+def curve(label: str, runs: Sequence[StudyRun], column: str = "best_score", unit: float = 1.0) -> list[dict[str, Any]]:
+    """Median and range of several searches by number of designs; a search without a valid design counts as infinite.
+
+    `top` is the upper end of the drawn range, `label` the drawn one."""
+    last = min(run.history["evaluations"][-1] for run in runs)
+    evaluations = np.unique(np.geomspace(max(last / 200, 1), last, 200).astype(int))
+    scores = np.stack([run.best_at(evaluations, column) for run in runs]) / unit
+    scores = np.where(np.isnan(scores), np.inf, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the median between infinities
+        middle = np.median(scores, axis=0)
+    low, high = scores.min(axis=0), scores.max(axis=0)
+    every = evaluations, middle, low, high, np.where(np.isfinite(high), high, middle)
+    names, seen = ("label", "evaluations", "edp", "lowest", "highest", "top"), np.isfinite(middle).any()
+    label = label if seen else f"{label}: no line, as no design was valid"
+    return [
+        dict(zip(names, (label, *line), strict=True)) for line in zip(*(one.tolist() for one in every), strict=True)
+    ]
+
+
+def at(curve: Sequence[Mapping[str, Any]], evaluations: float) -> float:
+    """The median after a number of designs."""
+    return [row["edp"] for row in curve if row["evaluations"] <= evaluations][-1]

@@ -48,8 +48,7 @@ class Weights:
     @property
     def trained(self) -> Any:
         """The dense parameter of the optimizer."""
-        known = self.module.parametrizations[self.parameter].original if self.masked else None
-        return getattr(self.module, self.parameter) if known is None else known
+        return self.module.parametrizations[self.parameter].original if self.masked else self.seen
 
     @property
     def seen(self) -> Any:
@@ -304,19 +303,6 @@ def _masking() -> Any:
     """The class of the parametrization, made after the import of PyTorch."""
     torch: Any = _torch()
 
-    class Through(torch.autograd.Function):
-        """Masked weights forward; backward the gradient of all words of kept blocks (straight-through estimator)."""
-
-        @staticmethod
-        def forward(context: Any, weight: Any, words: Any, live: Any) -> Any:
-            context.save_for_backward(live)
-            return weight * words
-
-        @staticmethod
-        def backward(context: Any, gradient: Any) -> Any:
-            (live,) = context.saved_tensors
-            return gradient * live, None, None
-
     class Masking(torch.nn.Module):
         def __init__(self, words: Any, live: Any) -> None:
             super().__init__()
@@ -327,7 +313,9 @@ def _masking() -> Any:
             self.words, self.live = words, live
 
         def forward(self, weight: Any) -> Any:
-            return Through.apply(weight, self.words, self.live)
+            """Masked weights, with the gradient of all words of kept blocks (straight-through estimator)."""
+            live = weight * self.live
+            return live + (weight * self.words - live).detach()
 
     return Masking
 

@@ -47,15 +47,13 @@ def balanced(scores: Array, sparsity: float, part: int = 0) -> Array:
     """A mask with floor(sparsity * n) zeros in each range of n = `part` columns (0: all) of every row of blocks.
 
     Every split of the outputs, and of the inputs into these ranges, is then even."""
-    ends = range(part, scores.shape[1], part) if part else ()
-    return np.hstack([_even_rows(own, sparsity) for own in np.split(scores, ends, axis=1)])
-
-
-def _even_rows(scores: Array, sparsity: float) -> Array:
-    kept = np.ones(scores.shape, bool)
-    worst = np.argsort(scores, axis=1, kind="stable")[:, : zeros_of(sparsity, scores.shape[1])]
-    np.put_along_axis(kept, worst, False, axis=1)
-    return _covering_columns(kept, scores)
+    found = []
+    for own in np.split(scores, range(part, scores.shape[1], part) if part else (), axis=1):
+        kept = np.ones(own.shape, bool)
+        worst = np.argsort(own, axis=1, kind="stable")[:, : zeros_of(sparsity, own.shape[1])]
+        np.put_along_axis(kept, worst, False, axis=1)
+        found.append(_covering_columns(kept, own))
+    return np.hstack(found)
 
 
 STEP = 0.05

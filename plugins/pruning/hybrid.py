@@ -72,29 +72,6 @@ def rank_columns(scores: Array, kept: Array) -> tuple[Array, Array]:
     return order, np.take_along_axis(masked, order, axis=1).sum(axis=0)
 
 
-def pruned_ranks(
-    ranked: Mapping[str, Array], pruned: Mapping[str, int], sizes: Mapping[str, float], needed: float
-) -> dict[str, int]:
-    """Numbers of pruned rank columns of every layer: the cheapest of all layers until `needed` is reached.
-
-    `ranked`: scores of the rank columns, ascending per layer; `pruned`: numbers so far; `sizes`: words of a rank
-    column. The last rank of a layer is never pruned. Ties go by the layer's name, then by rank."""
-    result = dict(pruned)
-    total = math.fsum(result[name] * sizes[name] for name in ranked)
-    candidates = sorted(
-        (float(score), name, rank)
-        for name, scores in ranked.items()
-        for rank, score in enumerate(scores[:-1])
-        if rank >= pruned[name]
-    )
-    for _, name, _ in candidates:  # ranks of a layer come in their order, since their scores ascend
-        if total >= needed:
-            break
-        result[name] += 1
-        total += sizes[name]
-    return result
-
-
 @attrs.frozen
 class Masks:
     """Masks of a layer."""
@@ -180,16 +157,20 @@ class HybridPruner:
         words of kept blocks."""
         self.check(sparsity)
         words = {name: nm_mask(scores[name], self.pattern) for name in self.grids}
-        ranked, orders, pruned = {}, {}, {}
-        for name in self.prunable:
-            grid = self.grids[name]
-            blocks = grid.sums(np.where(words[name], scores[name], 0.0))
-            orders[name], ranked[name] = rank_columns(blocks, self.kept[name])
-            pruned[name] = int((~self.kept[name][0]).sum())
         share = min(1 - (1 - sparsity) / self.pattern.density, 1.0)
-        needed = share * self._total() * (1 - 1e-12)  # a rounding error prunes no column
-        found = pruned_ranks(ranked, pruned, {name: self._size(name) for name in ranked}, needed)
-        for name, count in found.items():
+        missing = share * self._total() * (1 - 1e-12)  # a rounding error prunes no column
+        orders, candidates, pruned = {}, [], {}
+        for name in self.prunable:
+            blocks = self.grids[name].sums(np.where(words[name], scores[name], 0.0))
+            orders[name], ranked = rank_columns(blocks, self.kept[name])
+            pruned[name] = int((~self.kept[name][0]).sum())
+            missing -= pruned[name] * self._size(name)
+            candidates += [(float(score), name) for score in ranked[pruned[name] : -1]]  # the last is never pruned
+        for _, name in sorted(candidates):  # the cheapest of all layers; of a layer in order, as scores ascend
+            if missing > 0:
+                pruned[name] += 1
+                missing -= self._size(name)
+        for name, count in pruned.items():
             np.put_along_axis(self.kept[name], orders[name][:, :count], False, axis=1)
         masks = {name: Masks.of_blocks(grid, self.kept[name].copy()) for name, grid in self.grids.items()}
         return {name: attrs.evolve(mask, words=mask.words & words[name]) for name, mask in masks.items()}

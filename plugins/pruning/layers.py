@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from sparsemap.pieces.contracts.base import Array
 
@@ -147,15 +148,8 @@ def _columns(x: Array, kernel: int) -> Array:
     """Inputs of every output pixel, (pixels, kernel * kernel * C); a row of a window is contiguous in memory."""
     n, height, width, channels = x.shape
     edge = kernel // 2
-    padded = np.zeros((n, height + 2 * edge, width + 2 * edge, channels), x.dtype)
-    padded[:, edge : edge + height, edge : edge + width] = x
-    by_image, by_row, by_pixel, word = padded.strides
-    windows = np.lib.stride_tricks.as_strided(
-        padded,
-        (n, height, width, kernel, kernel * channels),
-        (by_image, by_row, by_pixel, by_row, word),
-        writeable=False,
-    )
+    padded = np.pad(x, ((0, 0), (edge, edge), (edge, edge), (0, 0))).reshape(n, height + 2 * edge, -1)
+    windows = sliding_window_view(padded, (kernel, kernel * channels), axis=(1, 2))[:, :, ::channels]
     return windows.reshape(n * height * width, kernel * kernel * channels)
 
 

@@ -148,7 +148,9 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
     train, test = (images.of(job.classes) for images in digits.data(job.seed))
     found = PruningRun(job, digits.dense(job.network, job.seed).copy(), train, test)
     progress()
-    {"one-shot": found.one_shot, "trained": found.trained}.get(job.method, found.stepwise)(progress)
+    found.trained() if job.method == "trained" else found.stepwise(progress)
+    if job.method not in HYBRID:
+        progress()
     return found
 
 
@@ -192,24 +194,23 @@ class PruningRun:
     # ------------------------------------------------------------------------------------------------------- methods
 
     def stepwise(self, progress: Callable[[], None]) -> None:
-        """Set masks in steps, each followed by training; CRISP (Algorithm 1) starts with an epoch without masks."""
+        """Set masks in steps, each followed by training, or at once; CRISP (Algorithm 1) starts with an epoch without masks,
+        and reports every step."""
         job, rng, chance = self.job, self.job.generator(3), self.job.generator(5)
         hybrid = job.method in HYBRID
         if hybrid:
             self._fit(1, rng)
         for target in self.steps.targets(job.iterations):
-            self._apply(self.steps.step(target, self._evidence(), chance))
+            masks = self.steps.step(target, self._evidence(), chance)
+            if job.method == "one-shot":
+                self._retrain(masks)
+                return
+            self._apply(masks)
             self._fit(job.epochs, rng, pull=job.pull * hybrid)
             if hybrid:
                 progress()
-        if not hybrid:
-            progress()
 
-    def one_shot(self, progress: Callable[[], None]) -> None:
-        self._retrain(self.steps.step(self.job.sparsity, self._evidence(), self.job.generator(5)))
-        progress()
-
-    def trained(self, progress: Callable[[], None]) -> None:
+    def trained(self) -> None:
         """Trains a real number per block, Gamma, with the weights, under a penalty; then cuts the smallest at once.
 
         The authors report no success; `docs/results/wbs-table-1.md` has the accuracies here."""
@@ -233,7 +234,6 @@ class PruningRun:
             network[name].weights, network[name].factors = network[name].weights * network[name].factors, None
         self.steps.masks = masks
         self._retrain(masks)
-        progress()
 
     def _fit(self, epochs: int, rng: np.random.Generator, **more: Any) -> None:
         self.job.recipe.tune(self.network, self.train, epochs, rng, **more)

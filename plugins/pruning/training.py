@@ -135,17 +135,13 @@ def evidence(
     """Weights of some layers and the mean gradients over samples, at the masked forward pass.
 
     `squared` adds the mean of the squared gradients of single samples, with a pass for each."""
-    names = list(names)
-    sums = {name: np.zeros(network[name].weights.shape) for name in names}
-    squares = {name: np.zeros(network[name].weights.shape) for name in names} if squared else {}
-    batch = 1 if squared else batch
+    sums: dict[str, Array] = {name: np.zeros(network[name].shape) for name in names}
+    squares, batch = {name: np.zeros_like(zeros) for name, zeros in sums.items()}, 1 if squared else batch
     for first in range(0, len(data), batch):
         _, found = network.gradients(data.images[first : first + batch], data.labels[first : first + batch])
-        for name in names:
+        for name in sums:
             gradient = found[name][0].astype(np.float64)
             sums[name] += gradient
-            if squared:
-                squares[name] += gradient**2
-    count = len(data)
-    mean = {name: (sums[name] / count, squares[name] / count if squared else None) for name in names}
+            squares[name] += gradient**2
+    mean = {name: (sums[name] / len(data), squares[name] / len(data) if squared else None) for name in sums}
     return {name: Evidence(network[name].weights, *found) for name, found in mean.items()}

@@ -128,19 +128,15 @@ def weight_bytes(cut: Cut, splits: Splits) -> Any:
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     """Per kind of chunk: count (B,), output channels, bytes and kept blocks of all input channels."""
     if cut.machine.listed and cut.convolves:
-        return [(np.ones(np.shape(splits.co)), splits.co, 0.0, listed_blocks(cut, splits))]
+        outs, ins = cut.layer.block
+        kept = cut.layer.density * (splits.co // outs) * (splits.ci // ins)
+        return [(np.ones(np.shape(splits.co)), splits.co, 0.0, kept)]
     pairs, inverse = splits.pairs
     tables = [_kinds(cut, *pair) for pair in pairs]
     most = max(map(len, tables))
     padded = np.array([table + [(0, cut.layer.grain, 0.0, 0.0)] * (most - len(table)) for table in tables])
     shape = np.shape(splits.co)
     return [tuple(padded[inverse, kind, field].reshape(shape) for field in range(4)) for kind in range(most)]
-
-
-def listed_blocks(cut: Cut, splits: Splits) -> Any:
-    """Kept blocks of the single chunk in the paper's estimator."""
-    outs, ins = cut.layer.block
-    return cut.layer.density * (splits.co // outs) * (splits.ci // ins)
 
 
 def _kinds(cut: Cut, co: int, ci: int) -> list[tuple[float, ...]]:

@@ -3,51 +3,43 @@
 Per layer: WRITE of evicted tensors; for every tile of rows and pass of weights LOAD and LOADW (DDR to memory tiles, in
 parallel); per chunk of weights LOADWM, and groups of LOADFM, COMP, WRITEFM (memory tile to core, in the core, back);
 then WRITE. An instruction drives all memory tiles or cores. A group moves equal volumes in every iteration: iteration k
-starts at row first + k * step, but no later than `last`, so that left-over rows repeat some rows. Iterations take their
-buffers and locks in turn."""
+starts at row first + k * step, but no later than `last`, so that left-over rows repeat some rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
-from .durations import constant, iteration, row_groups, tile_rows
+from .durations import iteration, row_groups, tile_rows
 from .memory import TilePlace, tile_windows
 from .schedule import LayerPlan, Schedule
 from .splits import Cut
-
-INPUT_LOCKS, OUTPUT_LOCKS = (0, 1), (2, 3)
-"""Locks of the two buffers of inputs and of outputs, full or empty."""
-GROUP = ("LOADFM", "COMP", "WRITEFM")
-Duration = attrs.field(default=0.0, validator=attrs.validators.ge(0))
-Count = attrs.field(default=1, validator=attrs.validators.ge(1))
 
 
 @attrs.frozen(kw_only=True)
 class Instruction:
     """A transfer or computation, `iterations` times. Fields of other types keep their defaults."""
 
-    type: Literal["LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP"]
+    type: str
+    """LOAD, LOADW, LOADFM, LOADWM, WRITE, WRITEFM or COMP."""
     layer: str
     group: int = 0
     """Number of the group; instructions of a group run together."""
-    seconds: float = Duration
+    seconds: float = 0.0
     """Of an iteration, or of a part of an iteration."""
-    start: float = Duration
-    """Seconds since the start of the network."""
-    end: float = Duration
-    iterations: int = Count
-    steps: int = Count
+    iterations: int = 1
+    steps: int = 1
     """Steps through the channels among the iterations of a layer without weights."""
-    parts: int = Count
+    parts: int = 1
     """Parts of the input channels in every iteration, each with its weights."""
     bytes: tuple[int, ...] = ()
     """Bytes of an iteration, per memory tile, column of cores or row of cores; for LOADWM, per part."""
     tensor: tuple[str, ...] = ()
-    operands: int = Count
+    operands: int = 1
     """Of LOADFM: tensors of a sum, behind each other; other tensors are channels of a whole."""
     address: tuple[int, ...] = ()
     """In every memory tile, per tensor, the address of its row `origin`. Of LOADWM, per part; of LOADW, a single
@@ -67,15 +59,6 @@ class Instruction:
     steps follow each other."""
     cores: int = 0
     """Rows of cores with channels in a column's transfer; 1 for broadcast inputs."""
-    core: tuple[int, ...] = ()
-    """Addresses in a core, of a buffer or two; of COMP, of inputs."""
-    lock: tuple[int, ...] = ()
-    """Locks of these buffers."""
-    weights: int = -1
-    """COMP: the address of the record."""
-    out: tuple[int, ...] = ()
-    """COMP: addresses of outputs. Partial sums of parts use both buffers."""
-    out_lock: tuple[int, ...] = ()
     op: str = ""
     kernel: tuple[int, ...] = ()
     stride: int = 0
@@ -87,37 +70,9 @@ class Instruction:
 
 
 def instructions_of(schedule: Schedule) -> list[Instruction]:
-    """All instructions in order, with start and end in a pipeline with two buffers."""
+    """All instructions in order, with the numbers of their groups."""
     groups = (group for planned in schedule.layers for group in layer_groups(planned, schedule.shapes))
-    return timed(groups)
-
-
-def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
-    """Instructions of parallel groups, numbered, with start and end."""
-    found: list[Instruction] = []
-    now = 0.0
-    for number, together in enumerate(groups):
-        whole = span(together)
-        chained = any(one.type == "COMP" for one in together)
-        for index, one in enumerate(together):
-            ahead = sum(other.seconds for other in together[:index] if chained or other.type == one.type)
-            behind = sum(other.seconds for other in together[index + 1 :])
-            after = behind if chained else whole - ahead - one.seconds
-            found.append(attrs.evolve(one, group=number, start=now + ahead, end=now + whole - after))
-        now += whole
-    return found
-
-
-def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
-    """Seconds of a group: in parallel, part by part, or as a pipeline with an `end`."""
-    by_type: dict[str, Instruction] = {one.type: one for one in together}
-    if "COMP" not in by_type:
-        return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
-    load, compute, write = (by_type[name] for name in GROUP)
-    if load.parts > 1:
-        each = by_type["LOADWM"].seconds + load.seconds + compute.seconds
-        return load.iterations * (load.parts * each + write.seconds)
-    return float(end(load.seconds, compute.seconds, write.seconds, load.iterations))
+    return [attrs.evolve(one, group=number) for number, group in enumerate(groups) for one in group]
 
 
 def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:
@@ -179,40 +134,30 @@ class RowTile:
         return min(self.planned.splits.rows, self.rows)
 
     def computed(self, part: int) -> Iterator[list[Instruction]]:
-        """The work of cores with a pass of the weights."""
+        """The work of cores with a pass of the weights: chunks with their iterations, single ones at the padding, then all
+        others together; parts of the input channels follow each other."""
         cut, splits, start = self.planned.cut, self.planned.splits, self.planned.placement.weights.start
         if not cut.convolves:
-            if part == 0:
-                yield from self._pooled()
-        else:
-            profile = self.planned.profile
-            chunks = profile.passes(splits.passes)[part]
-            apart = int(profile.bytes[chunks].sum()) if cut.machine.share > 1 else 0
-            for chunk in chunks:
-                sizes = profile.bytes[chunk].astype(int).tolist()
-                yield from self._chunk(chunk, int(profile.co[chunk]), sizes, profile.kept[chunk].sum(), start, apart)
-                start += sum(sizes)
-
-    def _weights(self, sizes: Sequence[int], start: int, apart: int = 0) -> Instruction:
-        """A chunk of weights, record by record."""
-        address = tuple(start + before for before in accumulate(sizes[:-1], initial=0))
-        fields = {"address": address, "apart": apart, "core": self.planned.cut.machine.places[2:], "parts": len(sizes)}
-        return _instruction(self.planned.cut, "LOADWM", sum(sizes) / len(sizes), bytes=tuple(sizes), **fields)
-
-    def _chunk(
-        self, chunk: int, channels: int, sizes: Sequence[int], kept: float, start: int, apart: int = 0
-    ) -> Iterator[list[Instruction]]:
-        """A chunk of weights and its iterations: single ones at the padding, then all others together; parts of the
-        input channels follow each other."""
-        weights, parts, channel = self._weights(sizes, start, apart), len(sizes), chunk * self.planned.splits.co
-        if parts == 1:
-            yield [weights]
-            for at, count, _ in self._bounds():
-                yield self._triple(channels, kept, at, count, channel)
-        else:
-            count = -(-self.rows // self.step)
-            triple = self._triple(channels, kept / parts, 0, count, channel, parts=parts)
-            yield [attrs.evolve(weights, iterations=count), *triple]
+            yield from self._pooled() if part == 0 else ()
+            return
+        profile = self.planned.profile
+        chunks = profile.passes(splits.passes)[part]
+        apart = int(profile.bytes[chunks].sum()) if cut.machine.share > 1 else 0
+        for chunk in chunks:
+            sizes, kept = profile.bytes[chunk].astype(int).tolist(), profile.kept[chunk].sum()
+            address = tuple(accumulate(sizes[:-1], initial=start))
+            where: Any = {"bytes": tuple(sizes), "address": address, "apart": apart, "parts": len(sizes)}
+            weights = _instruction(cut, "LOADWM", sum(sizes) / len(sizes), **where)
+            triple = partial(self._triple, int(profile.co[chunk]), chunk * splits.co)
+            if len(sizes) == 1:
+                yield [weights]
+                for at, count, _ in self._bounds():
+                    yield triple(kept, at, count)
+            else:
+                count = -(-self.rows // self.step)
+                whole = triple(kept / len(sizes), 0, count, parts=len(sizes))
+                yield [attrs.evolve(weights, iterations=count), *whole]
+            start += sum(sizes)
 
     def _bounds(self) -> list[tuple[int, int, bool]]:
         """First iteration and number of iterations of every group, and whether the group is the body."""
@@ -223,24 +168,22 @@ class RowTile:
 
     def _pooled(self) -> Iterator[list[Instruction]]:
         """Steps through the channels of a core without weights: iterations of several steps form a group."""
-        cut, splits = self.planned.cut, self.planned.splits
-        whole, rest = divmod(cut.row_channels, splits.co)
-        for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
-            if not count:
-                continue
-            for at, rows, body in sorted(self._bounds(), key=lambda group: group[2]):
+        cut, co = self.planned.cut, self.planned.splits.co
+        whole, rest = divmod(cut.row_channels, co)
+        for steps, channels, channel in ((whole, co, 0), (min(rest, 1), rest, whole * co)):
+            for at, rows, body in sorted(self._bounds(), key=lambda group: group[2]) if steps else ():
                 if body:
-                    yield self._triple(channels, 0, at, rows * count, channel, steps=count)
+                    yield self._triple(channels, channel, 0, at, rows * steps, steps=steps)
                 else:
-                    for start in range(channel, channel + count * channels, channels):
-                        yield self._triple(channels, 0, at, 1, start)
+                    for first in range(channel, channel + steps * channels, channels):
+                        yield self._triple(channels, first, 0, at, 1)
 
     def _triple(
-        self, channels: int, kept: float, at: int, count: int, channel: int, parts: int = 1, steps: int = 1
+        self, channels: int, channel: int, kept: float, at: int, count: int, parts: int = 1, steps: int = 1
     ) -> list[Instruction]:
-        """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` on."""
-        cut, place, step, machine = self.planned.cut, self.planned.placement, self.step, self.planned.cut.machine
-        layer, (inputs, outputs, weights), last = cut.layer, machine.places, self.first + self.rows - self.step
+        """LOADFM, COMP and WRITEFM of `count` iterations from iteration `at` on, for channels from `channel` on."""
+        cut, place, step = self.planned.cut, self.planned.placement, self.step
+        layer, machine, last = cut.layer, cut.machine, self.first + self.rows - step
         stride, ci = layer.stride, self.planned.splits.ci if cut.convolves else channels
 
         def rows(size: int, scale: int, before: int) -> tuple[int, ...]:
@@ -252,10 +195,7 @@ class RowTile:
         lanes = cut.row_channels * (layer.is_global and machine.columns > 1)
         between = cut.row_channels * (machine.columns if layer.is_global else 1) * (cut.busy_rows > 1)
         own, reads = (channel, channels, between, lanes), (cut.in_rows(step), cut.in_columns, ci)
-        made, two = (step, cut.out_columns, channels), min(2, count * parts)
-        ways = 1 if parts > 1 else min(2, count)  # partial sums lie in both buffers of outputs
-        read = {"core": tuple(inputs + n * machine.inputs for n in range(two)), "lock": INPUT_LOCKS[:two]}
-        to, to_lock = tuple(outputs + n * machine.outputs for n in range(ways)), OUTPUT_LOCKS[:ways]
+        made = step, cut.out_columns, channels
         loaded, computed, written = iteration(cut, self.planned.splits, step, channels, kept)
         load = {
             "tensor": tuple(source.tensor for source in place.inputs),
@@ -268,10 +208,8 @@ class RowTile:
             "cores": 1 if cut.convolves else cut.busy_rows,
         }
         paced = max(made[:2]) > 1 or apart or rows(step, 1, 0)[2]  # whether anything goes on by the stride
-        compute = {"op": layer.op, "kernel": layer.kernel, "stride": stride if paced else 1}
-        compute |= {"reads": reads, "makes": made}
-        compute |= {"relu": layer.relu and layer.op in ("conv", "add"), "out": to, "out_lock": to_lock}
-        compute |= {"weights": weights if cut.convolves else -1}
+        relu = layer.relu and layer.op in ("conv", "add")
+        compute = {"op": layer.op, "kernel": layer.kernel, "stride": stride if paced else 1, "relu": relu}
         write = {
             "tensor": (layer.name,),
             "address": (place.output.start,),
@@ -281,9 +219,8 @@ class RowTile:
             "channels": own,
             "cores": cut.busy_rows,
         }
-        both = {"iterations": count}
         return [
-            _instruction(cut, "LOADFM", loaded, parts=parts, steps=steps, **both, **load, **read),
-            _instruction(cut, "COMP", computed, parts=parts, **both, **compute, **read),
-            _instruction(cut, "WRITEFM", written, steps=steps, core=to, lock=to_lock, **both, **write),
+            _instruction(cut, "LOADFM", loaded, iterations=count, parts=parts, steps=steps, **load),
+            _instruction(cut, "COMP", computed, iterations=count, parts=parts, reads=reads, makes=made, **compute),
+            _instruction(cut, "WRITEFM", written, iterations=count, steps=steps, **write),
         ]

@@ -16,7 +16,6 @@ from sparsemap.spec import units
 from .layers import BLOCK, Block, round_up
 
 POSITIVE = attrs.validators.ge(1)
-BUFFERS = ("input", "output", "weight")
 MOST_BYTES = 1 << 32
 """Limit of all memories of a machine together, for a simulation."""
 
@@ -61,23 +60,20 @@ class Aie2Core(MemoryLevel):
     """Output and input channels of a block of weights."""
 
     def __attrs_post_init__(self) -> None:
-        core, (*_, (start, size)) = math.inf if self.capacity is None else _bytes(self.capacity), self.layout
-        if start + size > core:
-            text = (
-                f"ends at byte {start + size:,} of {core:,}: buffers of inputs and outputs are two each, of weights one"
-            )
-            raise SpecError.at("", "weight_buffer", text)
+        end, core = sum(n * size for n, size in zip((2, 2, 1), self.buffers, strict=True)), self.capacity
+        if core is not None and end > _bytes(core):
+            buffers = "buffers of inputs and outputs are two each, of weights one"
+            raise SpecError.at("", "weight_buffer", f"ends at byte {end:,} of {_bytes(core):,}: {buffers}")
 
     @property
-    def layout(self) -> tuple[tuple[int, int], ...]:
-        """First byte and bytes of the buffers of inputs (both), of outputs (both), and of weights, behind each other."""
-        found: list[tuple[int, int]] = []
-        for name, count in zip(BUFFERS, (2, 2, 1), strict=True):
+    def buffers(self) -> tuple[int, ...]:
+        """Bytes of a buffer of inputs, of outputs and of weights."""
+        found = []
+        for name in ("input_buffer", "output_buffer", "weight_buffer"):
             try:
-                size = count * _bytes(getattr(self, f"{name}_buffer"))
+                found.append(_bytes(getattr(self, name)))
             except ValueError as error:
-                raise SpecError.at("", f"{name}_buffer", str(error)) from None
-            found.append((sum(found[-1]) if found else 0, size))
+                raise SpecError.at("", name, str(error)) from None
         return tuple(found)
 
 
@@ -107,8 +103,6 @@ class CoreMesh:
     alignment: int = 32
     index: Literal["u16", "bitmap"] = "u16"
     block: Block = BLOCK
-    places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
-    """Where the buffers of inputs, outputs and weights start in a core."""
     listed: bool = False
     """Whether times and places are the paper's estimator's, after its listings."""
 
@@ -159,8 +153,7 @@ class CoreMesh:
         clock = units.frequency_hz(hardware.clock)
         channels = {"load": tile.load, "load_weights": tile.load_weights, "write": tile.write, "load_core": core.load}
         channels |= {"load_core_weights": core.load_weights, "write_core": core.write}
-        (inputs, in_bytes), (outputs, out_bytes), (weights, weight_bytes) = core.layout
-        held: dict[str, Any] = {"inputs": in_bytes // 2, "outputs": out_bytes // 2, "weights": weight_bytes}
+        held: dict[str, Any] = dict(zip(("inputs", "outputs", "weights"), core.buffers, strict=True))
         try:
             rates: dict[str, Any] = {name: _rate(text, clock) for name, text in channels.items()}
             held |= {"memtile": _bytes(tile.capacity), "core": _bytes(core.capacity)}
@@ -168,7 +161,7 @@ class CoreMesh:
             raise SpecError.at(file, "levels", str(error)) from None
         counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
         own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
-        return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), listed=listed)
+        return cls(**counts, **rates, **held, **own, clock_hz=clock, listed=listed)
 
 
 def _rate(text: str, clock_hz: float) -> float:

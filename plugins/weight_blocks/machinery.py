@@ -1,14 +1,18 @@
-"""Memory tiles of a mesh as arrays of bytes with their tensors, and the effects of instructions.
+"""Execution of instructions over the addresses of memory tiles.
 
-Every action follows from the fields of an instruction. Reading a stale or unwritten byte is an error, as is a tensor
-beyond a memory tile, or a tile or record larger than a buffer of a core. Computations decode the record from the memory
-tile, multiply its kept blocks alone, and count their cycles."""
+Every byte of a memory tile has an owner: a row of a tensor, or a position in the records of a layer. Every action follows
+from the fields of an instruction. Reading a byte of another owner or an unwritten byte is an error, as is a tensor beyond a
+memory tile, or a tile or record larger than a buffer of a core. Computations decode the record of these positions,
+multiply its kept blocks alone, and count their cycles."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,7 +23,7 @@ from sparsemap.pieces.contracts.base import Array
 from .durations import PIXELS
 from .instructions import Instruction
 from .layers import round_up
-from .operations import MaskedWeights, RowWeights, pooled, quantised
+from .operations import MaskedWeights, convolved, decoded, pooled, quantised
 from .schedule import Schedule
 from .schedule_file import Compiled
 
@@ -58,24 +62,28 @@ class Tensors(dict[str, Array]):
 
 @attrs.define(slots=False)
 class Machinery:
-    """DDR and the memory tiles during an execution."""
+    """Memory tiles during an execution, the contents of all tensors, and their rows in DDR."""
 
     compiled: Compiled
     weights: Mapping[str, MaskedWeights]
-    ddr: Tensors
+    tensors: Tensors
     tally: MovedVolumes = attrs.field(factory=MovedVolumes)
 
     def __attrs_post_init__(self) -> None:
         self.shapes = self.compiled.schedule.shapes
         machine = self.machine = self.compiled.schedule.machine
-        self.tiles = np.zeros((machine.columns, machine.memtile), np.int8)
-        self.owner = np.zeros((machine.columns, machine.memtile), np.int16)
-        """Tags of the tensors of the bytes; 0: nothing."""
-        self.names = ["nothing", "weights", *self.shapes]
-        self.tags = {name: number for number, name in enumerate(self.names)}
-        self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
+        self.owner = np.zeros((machine.columns, machine.memtile), np.int32)
+        """Owners of the bytes; 0: nothing."""
+        sizes = [(name, shape[0]) for name, shape in self.shapes.items()]
+        sizes += [(f"weights of {name}", own.stored.shape[1]) for name, own in self.weights.items()]
+        starts = accumulate((size for _, size in sizes), initial=1)
+        self.first = dict(zip((name for name, _ in sizes), starts, strict=False))
+        """The owner of the first row or position."""
+        self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.tensors.shapes.items()}
         """By tensor, the rows in DDR."""
-        self.decoded: tuple[bytes, RowWeights] | None = None
+        self.held: Array = np.zeros((0, 0), np.int8)
+        """(rows of cores, bytes) the records in the cores."""
+        self.decoded = lru_cache(1)(lambda content, *about: decoded(content, machine, *about))
         self.numbers = {id(one): number for number, one in enumerate(self.compiled.instructions)}
 
     def broken(self, one: Instruction, text: str) -> BrokenSchedule:
@@ -88,6 +96,24 @@ class Machinery:
         if size > room:
             raise self.broken(one, f"{size:,} bytes in a buffer of {room:,}")
 
+    def run(self, group: Sequence[Instruction]) -> None:
+        """The instructions of a group."""
+        moves = {"LOAD": self.move, "WRITE": self.move, "LOADW": self.load_pass, "LOADWM": self.load_records}
+        if group[-1].type != "WRITEFM":
+            for one in group:
+                moves[one.type](one)
+            return
+        *weights, load, compute, write = group
+        for k in range(load.iterations):
+            sums: Any = 0
+            for part in range(load.parts):
+                for one in weights:
+                    self.load_records(one, part)
+                inputs = self.load_inputs(load, k, part, -128 if compute.op == "maxpool" else 0)
+                if compute.op == "conv":
+                    sums = sums + self.products(compute, inputs, part == 0)
+            self.write_outputs(write, k, self.outputs(compute, inputs, sums))
+
     # ---------------------------------------------------------------------------------------------------- memory tiles
 
     def shape(self, tensor: str) -> tuple[int, int, int, int]:
@@ -95,78 +121,71 @@ class Machinery:
         height, width, channels = self.shapes[tensor]
         return height, width, -(-width // self.machine.columns), round_up(channels, self.machine.grain)
 
-    def views(self, one: Instruction, tensor: str, address: int, rows: Array) -> tuple[Array, Array]:
-        """(memory tiles, rows, columns, channels) of a tensor with its first row at an address, and the owners of the bytes;
-        `rows`, counted from the first row, must lie inside."""
+    def region(self, one: Instruction, source: int, first: int, rows: int) -> tuple[Array, Array]:
+        """(memory tiles, rows, columns, channels) owners of the bytes of rows of a tensor of an instruction, and the rows'
+        own, (rows, 1, 1)."""
+        tensor, address = one.tensor[source], one.address[source]
         _, _, width, channels = self.shape(tensor)
-        end = address + (int(rows.max(initial=-1)) + 1) * width * channels
-        if address < 0 or rows.min(initial=0) < 0 or end > self.machine.memtile:
+        start = address + (first - one.origin) * width * channels
+        end = start + rows * width * channels
+        if not 0 <= address <= start <= end <= self.machine.memtile:
             raise self.broken(one, f"{tensor} at 0x{address:05X} leaves the memory tile")
         self.tally.peak = max(self.tally.peak, end)
-        count = (self.machine.memtile - address) // (width * channels)
-        shape = self.machine.columns, count, width, channels
-        stop = address + count * width * channels
-        return self.tiles[:, address:stop].reshape(shape), self.owner[:, address:stop].reshape(shape)
+        own = self.first[tensor] + first + np.arange(rows, dtype=np.int32)[:, None, None]
+        return self.owner[:, start:end].reshape(self.machine.columns, rows, width, channels), own
 
-    def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
-        wrong = owners[owners != self.tags[tensor]]
+    def check_owner(self, one: Instruction, wrong: Array, what: str) -> None:
+        """An error for (N,) owners of bytes that are `what`."""
         if wrong.size:
-            raise self.broken(one, f"reads {tensor} where {self.names[wrong.flat[0]]} was written")
+            names = ["nothing", *self.first]
+            found = names[np.searchsorted([0, *self.first.values()], wrong[0], side="right") - 1]
+            raise self.broken(one, f"reads {what} where {found} was written")
 
-    def image(self, one: Instruction, tensor: str, first: int, rows: int) -> Array:
-        """(rows, columns, channels) of a tensor in the memory tiles; `first` counts from the row at the address."""
-        views = self.views(one, tensor, one.address[0], np.arange(first, first + rows))
-        width = self.shape(tensor)[1]
-        data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
-        self.check_owner(one, owner, tensor)
-        return data
+    def image(self, one: Instruction, source: int, first: int, rows: int, channels: slice = slice(None)) -> Array:
+        """(rows, columns, channels) of a tensor of an instruction in the memory tiles."""
+        tensor, (owner, own) = one.tensor[source], self.region(one, source, first, rows)
+        whole = np.concatenate(list(owner[..., channels]), axis=1)[:, : self.shapes[tensor][1]]
+        self.check_owner(one, whole[whole != own], tensor)
+        return self.tensors[tensor][first : first + rows, :, channels]
 
-    def rows_of(self, one: Instruction) -> Array:
-        """(rows,) bool of the rows of a LOAD or WRITE in DDR, as a view."""
+    def move(self, one: Instruction) -> None:
+        """LOAD and WRITE: rows of a tensor between DDR and the memory tiles."""
         (first, count), tensor = one.rows, one.tensor[0]
         part = self.compiled.schedule.slices.get(tensor)
-        base, at = (part.tensor, part.first) if part else (tensor, 0)
-        return self.stored[base][at + first : at + first + count]
-
-    def load(self, one: Instruction) -> None:
-        (first, count), tensor = one.rows, one.tensor[0]
-        if not self.rows_of(one).all():
+        base, at = (part.tensor, part.first + first) if part else (tensor, first)
+        there = self.stored[base][at : at + count]
+        if one.type == "WRITE":
+            self.image(one, 0, first, count)
+            there[:] = True
+        elif not there.all():
             raise self.broken(one, f"DDR has no rows {first} to {first + count} of {tensor}")
-        source, row = self.ddr[tensor][first : first + count], first - one.origin
-        data, owner = self.views(one, tensor, one.address[0], np.arange(row, row + count))
-        tiles, width = len(data), data.shape[2]
-        padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
-        data[:, row : row + count] = padded.reshape(count, tiles, width, -1).transpose(1, 0, 2, 3)
-        owner[:, row : row + count] = self.tags[tensor]
-        self.count(one, source[:, :width].size)
-
-    def write(self, one: Instruction) -> None:
-        (first, count), tensor = one.rows, one.tensor[0]
-        data = self.image(one, tensor, first - one.origin, count)
-        self.ddr[tensor][first : first + count] = data
-        self.rows_of(one)[:] = True
-        self.count(one, data[:, : self.shape(tensor)[2]].size)
+        else:
+            owner, own = self.region(one, 0, first, count)
+            owner[:] = own
+        _, width, share, channels = self.shape(tensor)
+        self.count(one, count * min(share, width) * channels)
 
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
-        at, size, stored = one.address[0], one.bytes[0], self.weights[one.layer].stored
+        at, size, first = one.address[0], one.bytes[0], self.first[f"weights of {one.layer}"]
         self.check_room(one, at + size, self.machine.memtile)
         self.tally.peak = max(self.tally.peak, at + size)
-        self.tiles[:, at : at + size] = stored[:, one.offset : one.offset + size]
-        self.owner[:, at : at + size] = self.tags["weights"]
+        self.owner[:, at : at + size] = first + one.offset + np.arange(size)
         self.count(one, size)
 
     # ----------------------------------------------------------------------------------------------------------- cores
 
-    def records(self, one: Instruction, part: int = 0) -> Array:
-        """(rows of cores, bytes) a record for every row of cores."""
+    def load_records(self, one: Instruction, part: int = 0) -> None:
+        """A record for every row of cores."""
         machine, size, rows = self.machine, one.bytes[part], np.arange(self.machine.rows)
-        at = one.address[part] + rows // machine.columns * one.apart
+        at, tile = one.address[part] + rows // machine.columns * one.apart, (rows % machine.columns)[:, None]
         self.check_room(one, size, machine.weights)
-        index = (rows % machine.columns)[:, None], at[:, None] + np.arange(size)
-        self.check_owner(one, self.owner[index], "weights")
+        name, stored = f"weights of {one.layer}", self.weights[one.layer].stored
+        owner = self.owner[tile, at[:, None] + np.arange(size)]
+        places = owner - self.first[name]
+        self.check_owner(one, owner[(places < 0) | (places >= stored.shape[1])], name)
         self.count(one, size)
-        return self.tiles[index]
+        self.held = stored[tile, places]
 
     def position(self, one: Instruction, k: int) -> tuple[int, int]:
         """First row, and step through the channels, of iteration k."""
@@ -175,29 +194,21 @@ class Machinery:
 
     def gather(self, one: Instruction, row: int, low: int, sources: Sequence[int], empty: int) -> Array:
         """(columns of cores, rows, columns, channels from `low` on) of the inputs, padding included."""
-        first, width, apart = one.columns
-        height, image, share, _ = self.shape(one.tensor[sources[0]])
-        columns, high = np.arange(self.machine.columns)[:, None], low + one.channels[1]
-        at = first + columns * apart + np.arange(width)
-        there = (at >= 0) & (at < image)
-        inside = np.clip(at, 0, image - 1)
-        tile, local = inside // share, inside % share
-        found = np.full((self.machine.columns, one.rows[1], width, one.channels[1]), empty, np.int8)
-        rows = np.arange(row, row + one.rows[1])
-        kept = (rows >= 0) & (rows < height)
-        rows, done = rows[kept] - one.origin, 0
+        (first, width, apart), (_, count, *_), rows = one.columns, one.channels, one.rows[1]
+        height, image, *_ = self.shape(one.tensor[sources[0]])
+        begin, end = min(max(row, 0), height), min(max(row + rows, 0), height)
+        parts, done = [np.empty((end - begin, image, 0), np.int8)], 0
         for source in sources:
-            name, address = one.tensor[source], one.address[source]
-            channels = self.shape(name)[3]
-            begin, end = max(low, done), min(high, done + channels)
-            if begin < end:
-                index = tile[:, None, :], rows[None, :, None], local[:, None, :], slice(begin - done, end - done)
-                data, owner = (view[index] for view in self.views(one, name, address, rows))
-                seen = np.broadcast_to(there[:, None, :], data.shape[:3])
-                self.check_owner(one, owner[seen], name)
-                found[:, kept, :, begin - low : end - low] = np.where(seen[..., None], data, empty)
+            channels = self.shape(one.tensor[source])[3]
+            inside = slice(max(low - done, 0), max(min(low + count - done, channels), 0))
+            if inside.start < inside.stop:
+                parts.append(self.image(one, source, begin, end - begin, inside))
             done += channels
-        return found
+        whole = np.concatenate(parts, axis=2)
+        above, left, last = min(max(-row, 0), rows), max(-first, 0), first + apart * (self.machine.columns - 1) + width
+        sides = (above, rows - above - len(whole)), (left, max(last - image, 0)), (0, count - whole.shape[2])
+        padded, starts = np.pad(whole, sides, constant_values=empty), range(self.machine.columns)
+        return np.stack([padded[:, left + first + apart * n :][:, :width] for n in starts])
 
     def load_inputs(self, one: Instruction, k: int, part: int, empty: int) -> Array:
         """(columns, rows of cores, operands, rows, columns, channels) inputs, broadcast down a column or of own channels."""
@@ -211,52 +222,49 @@ class Machinery:
         held = np.zeros(shape, np.int8)
         limit = sum(self.shape(one.tensor[n])[3] for n in operands[0])
         for place, sources in enumerate(operands):
-            for core in range(one.cores if between else 1):
-                for lane in range(columns if lanes else 1):
-                    low = start + core * between + lane * lanes
-                    if low < limit or not (core or lane):
-                        data = self.gather(one, row, low, sources, empty)
-                        own = (lane if lanes else slice(None)), (core if between else slice(None)), place
-                        held[own] = data[lane] if lanes else data if between else data[:, None]
+            for core, lane in np.ndindex(one.cores if between else 1, columns if lanes else 1):
+                low = start + core * between + lane * lanes
+                if low < limit or not (core or lane):
+                    data = self.gather(one, row, low, sources, empty)
+                    own = (lane if lanes else slice(None)), (core if between else slice(None)), place
+                    held[own] = data[lane] if lanes else data if between else data[:, None]
         self.count(one, size * one.cores)
         return held
 
-    def products(self, one: Instruction, inputs: Array, records: Array, bias: bool) -> Array:
-        """Sums of a convolution over a part of the input channels; equal records are decoded once."""
+    def products(self, one: Instruction, inputs: Array, first: bool) -> Array:
+        """(columns, rows of cores, rows, columns, channels) sums of a convolution over a part of the input channels, with the
+        bias in the first part; equal records are decoded once."""
         machine, (rows, columns, channels) = self.machine, one.makes
-        kernel = one.kernel[0], one.kernel[1]
-        content = repr((kernel, channels, one.reads[2], bias)).encode() + records.tobytes()
-        if self.decoded is None or self.decoded[0] != content:
-            self.decoded = content, RowWeights.of(records, channels, one.reads[2], kernel, bias, machine)
-        weights, pixels = self.decoded[1], rows * columns
-        self.tally.blocks += machine.columns * pixels * int(weights.blocks.sum())
-        words = math.prod(machine.block) * math.prod(kernel) * int(weights.blocks.max())
+        dense, bias, blocks = self.decoded(self.held.tobytes(), channels, one.reads[2], one.kernel, first)
+        pixels = rows * columns
+        self.tally.blocks += machine.columns * pixels * int(blocks.sum())
+        words = math.prod(machine.block) * math.prod(one.kernel) * int(blocks.max())
         self.count(one, -(-pixels // PIXELS) * PIXELS * words / machine.macs)
-        return weights.products(inputs[:, 0, 0], one.stride, (rows, columns))
+        every = zip(dense, bias, strict=True)
+        sums = [convolved(inputs[:, 0, 0], own, one.stride, (rows, columns)) + more for own, more in every]
+        return np.stack(sums, axis=1)
 
-    def outputs(self, one: Instruction, inputs: Array, sums: Array | None) -> Array:
+    def outputs(self, one: Instruction, inputs: Array, sums: Any) -> Array:
         """int8 outputs of an iteration: of the sums of a convolution, or of the inputs of a pool or sum."""
         self.check_room(one, math.prod(one.makes), self.machine.outputs)
-        if sums is not None:
+        if one.op == "conv":
             return quantised(sums, self.weights[one.layer].shift, one.relu)
         self.count(one, math.ceil(math.prod(one.reads) / self.machine.macs))
-        tile, kernel = (one.makes[0], one.makes[1], one.makes[2]), (one.kernel[0], one.kernel[1])
-        return pooled(inputs, one.op, kernel, one.stride, tile, one.relu)
+        return pooled(inputs, one.op, one.kernel, one.stride, one.makes, one.relu)
 
     def write_outputs(self, one: Instruction, k: int, data: Array) -> None:
         """The outputs of all cores to the memory tiles of their columns."""
-        tensor, tile = one.tensor[0], (one.rows[1], one.columns[1], one.channels[1])
+        rows, width, channels = one.rows[1], one.columns[1], one.channels[1]
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
-        row -= one.origin
-        held, owner = self.views(one, tensor, one.address[0], np.arange(row, row + tile[0]))
-        _, image, share, limit = self.shape(tensor)
+        owner, own = self.region(one, 0, row, rows)
+        _, image, share, limit = self.shape(one.tensor[0])
         for column, core in np.ndindex(self.machine.columns, one.cores):
             begin = one.columns[0] + column * one.columns[2]
             low = first + step * count + core * between + column * lanes
-            width, high = min(tile[1], image - begin), min(low + count, limit)
-            if low < high and width > 0:
+            wide, high = min(width, image - begin), min(low + count, limit)
+            if low < high and wide > 0:
                 to, local = divmod(begin, share)
-                place = to, slice(row, row + tile[0]), slice(local, local + width), slice(low, high)
-                held[place] = data[column, core, :, :width, : high - low]
-                owner[place] = self.tags[tensor]
-        self.count(one, math.prod(tile) * one.cores)
+                owner[to, :, local : local + wide, low:high] = own
+                whole = self.tensors[one.tensor[0]][row : row + rows]
+                whole[:, begin : begin + wide, low:high] = data[column, core, :, :wide, : high - low]
+        self.count(one, rows * width * channels * one.cores)

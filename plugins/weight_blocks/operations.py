@@ -34,23 +34,17 @@ class MaskedWeights:
     """(memory tiles, bytes) int8: pass after pass, the records of all rows of cores of a tile, row after row."""
 
 
-def mask_of(cut: Cut, splits: Splits, rng: np.random.Generator) -> Array:
-    """The layer's mask, or a random mask with equally many blocks in every block row of every part."""
-    layer = cut.layer
-    if layer.mask is not None:
-        return layer.mask
-    parts = cut.parts(splits.ci)
-    order = rng.random((layer.blocks[0], parts, layer.blocks[1] // parts)).argsort(axis=2).argsort(axis=2)
-    return (order < layer.kept(parts)).reshape(layer.blocks)
-
-
 def masked(
     cut: Cut, splits: Splits, rng: np.random.Generator, given: Mapping[str, Array] | None = None
 ) -> MaskedWeights:
-    """Weights of a layer, given or random. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and `shift`;
+    """Weights of a layer, given or random, by its mask, or a random mask with equally many blocks in every block row of every
+    part. `given` has `weights` (co, kh, kw, ci), and may have `bias` (co,) and `shift`;
     SparseMapError for a nonzero weight in a pruned block."""
     layer, (outs, ins) = cut.layer, cut.layer.block
-    kept = mask_of(cut, splits, rng)
+    kept, parts = layer.mask, cut.parts(splits.ci)
+    if kept is None:
+        order = rng.random((layer.blocks[0], parts, layer.blocks[1] // parts)).argsort(axis=2).argsort(axis=2)
+        kept = (order < layer.kept(parts)).reshape(layer.blocks)
     shape = layer.out_channels, *layer.kernel, layer.channels
     dense = np.zeros((layer.padded_out_channels, *layer.kernel, layer.padded_channels), np.int8)
     bias = np.zeros(len(dense), np.int32)
@@ -96,50 +90,30 @@ def _stored(cut: Cut, splits: Splits, dense: Array, bias: Array, kept: Array) ->
     return np.concatenate(found, axis=1)
 
 
-@attrs.frozen(eq=False)
-class RowWeights:
-    """The decoded records of all rows of cores."""
-
-    dense: Array
-    """(rows of cores, co, kh, kw, ci) float64."""
-    bias: Array
-    """(rows of cores, co); zero in records without a bias."""
-    blocks: Array
-    """(rows of cores,) kept blocks."""
-
-    @classmethod
-    def of(cls, records: Array, co: int, ci: int, kernel: tuple[int, int], bias: bool, machine: CoreMesh) -> RowWeights:
-        outs, ins = machine.block
-        dense = np.zeros((len(records), co // outs, ci // ins, *kernel, outs, ins))
-        biases, counts = np.zeros((len(records), co), np.int64), []
-        for row, record in enumerate(records):
-            kept, own, blocks = unpack(record, co, ci, kernel, machine.index, bias, machine.block)
-            dense[row][kept] = blocks
-            biases[row] = 0 if own is None else own
-            counts.append(len(blocks))
-        whole = dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(len(records), co, *kernel, ci)
-        return cls(whole, biases, np.array(counts))
-
-    def products(self, inputs: Array, stride: int, out: tuple[int, int]) -> Array:
-        """(columns of cores, rows of cores, rows, columns, co) int64 of inputs (columns of cores, rows, columns, ci)."""
-        every = (convolved(inputs, own, stride, out) + bias for own, bias in zip(self.dense, self.bias, strict=True))
-        return np.stack(list(every), axis=1)
+def decoded(
+    content: bytes, machine: CoreMesh, co: int, ci: int, kernel: tuple[int, int], first: bool
+) -> tuple[Array, Array, Array]:
+    """The records of all rows of cores, behind each other: (rows, co, kh, kw, ci) float64 weights, (rows, co) biases, zero
+    without `first`, and (rows,) kept blocks."""
+    outs, ins = machine.block
+    records = np.frombuffer(content, np.int8).reshape(machine.rows, -1)
+    dense = np.zeros((machine.rows, co // outs, ci // ins, *kernel, outs, ins))
+    biases, counts = np.zeros((machine.rows, co), np.int64), np.zeros(machine.rows, np.int64)
+    for row, record in enumerate(records):
+        kept, own, blocks = unpack(record, co, ci, kernel, machine.index, first, machine.block)
+        dense[row][kept], counts[row] = blocks, len(blocks)
+        biases[row] = 0 if own is None else own
+    return dense.transpose(0, 1, 5, 3, 4, 2, 6).reshape(machine.rows, co, *kernel, ci), biases, counts
 
 
-def convolved(image: Array, weights: Array, stride: int, out: tuple[int, int]) -> Array:
+def convolved(image: Array, weights: Array, stride: int, out: Sequence[int]) -> Array:
     """(..., *out, co) int64 of padded inputs (..., rows, columns, ci) and weights (co, kh, kw, ci) float64."""
-    taps = (
-        tap.astype(np.float64) @ weights[:, i, j].T for (i, j), tap in taps_of(image, weights.shape[1:3], stride, out)
-    )
-    return np.asarray(sum(taps)).astype(np.int64)
-
-
-def taps_of(
-    image: Array, kernel: Sequence[int], stride: int, out: tuple[int, int]
-) -> list[tuple[tuple[int, ...], Array]]:
-    """By position in the kernel, the inputs (..., *out, ci) of all outputs."""
     high, wide = ((size - 1) * stride + 1 for size in out)
-    return [((i, j), image[..., i : i + high : stride, j : j + wide : stride, :]) for i, j in np.ndindex(*kernel)]
+    sums: Any = 0
+    for i, j in np.ndindex(*weights.shape[1:3]):
+        tap = image[..., i : i + high : stride, j : j + wide : stride, :]
+        sums = sums + tap.astype(np.float64) @ weights[:, i, j].T
+    return np.asarray(sums).astype(np.int64)
 
 
 def quantised(sums: Array, shift: int, relu: bool) -> Array:
@@ -147,37 +121,27 @@ def quantised(sums: Array, shift: int, relu: bool) -> Array:
     return np.clip((sums + (1 << shift >> 1)) >> shift, 0 if relu else -128, 127).astype(np.int8)
 
 
-def pooled(
-    inputs: Array, op: str, kernel: tuple[int, int], stride: int, tile: tuple[int, int, int], relu: bool
-) -> Array:
+def pooled(inputs: Array, op: str, kernel: Sequence[int], stride: int, out: Sequence[int], relu: bool) -> Array:
     """int8 outputs of a pool of (..., 1, rows, columns, channels) inputs, or of a sum of (..., operands, ...)."""
     if op == "add":
         return np.clip(inputs.sum(axis=-4, dtype=np.int64), 0 if relu else -128, 127).astype(np.int8)
-    windows = sliding_window_view(inputs[..., 0, :, :, :], kernel, axis=(-3, -2))
-    windows = windows[..., ::stride, ::stride, :, :, :][..., : tile[0], : tile[1], :, :, :]
+    windows = sliding_window_view(inputs[..., 0, :, :, :], tuple(kernel), axis=(-3, -2))
+    windows = windows[..., ::stride, ::stride, :, :, :][..., : out[0], : out[1], :, :, :]
     if op == "maxpool":
         return windows.max(axis=(-2, -1))
-    return _mean(windows.astype(np.int64).sum(axis=(-2, -1)), math.prod(kernel))
-
-
-def _mean(sums: Array, count: int) -> Array:
+    sums, count = windows.sum(axis=(-2, -1), dtype=np.int64), math.prod(kernel)
     return np.clip((2 * sums + count) // (2 * count), -128, 127).astype(np.int8)
 
 
 def reference(layer: MeshLayer, inputs: Sequence[Array], weights: MaskedWeights | None) -> Array:
     """The output (rows, columns, channels) of the dense operation, channels in whole blocks."""
-    if layer.op == "add":
-        sums = np.sum([one.astype(np.int64) for one in inputs], axis=0)
-        return np.clip(sums, 0 if layer.relu else -128, 127).astype(np.int8)
     out, stride = (layer.out_height, layer.out_width), layer.stride
+    operands = np.stack(inputs) if layer.op == "add" else np.concatenate(inputs, axis=2)[None]
     ends = [(o - 1) * stride + k for o, k in zip(out, layer.kernel, strict=True)]
     behind = [max(0, e - p - i) for e, p, i in zip(ends, layer.padding, (layer.height, layer.width), strict=True)]
-    sides = [*zip(layer.padding, behind, strict=True), (0, 0)]
-    padded = np.pad(np.concatenate(inputs, axis=2), sides, constant_values=-128 if layer.op == "maxpool" else 0)
-    if weights is not None:
-        products: Any = convolved(padded, weights.dense.astype(np.float64), stride, out)
-        return quantised(products + weights.bias, weights.shift, layer.relu)
-    taps = [tap for _, tap in taps_of(padded, layer.kernel, stride, out)]
-    if layer.op == "maxpool":
-        return np.maximum.reduce(taps)
-    return _mean(np.asarray(np.sum(taps, axis=0, dtype=np.int64)), layer.taps)
+    sides = [(0, 0), *zip(layer.padding, behind, strict=True), (0, 0)]
+    padded = np.pad(operands, sides, constant_values=-128 if layer.op == "maxpool" else 0)
+    if weights is None:
+        return pooled(padded, layer.op, layer.kernel, stride, out, layer.relu)
+    products = convolved(padded[0], weights.dense.astype(np.float64), stride, out)
+    return quantised(products + weights.bias, weights.shift, layer.relu)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
@@ -17,7 +16,7 @@ from sparsemap.errors import SparseMapError, unknown
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts.base import Array
 
-from .instructions import Instruction, span
+from .instructions import Instruction
 from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors
 from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
@@ -171,7 +170,7 @@ def simulate(compiled: Compiled, data: NetworkData, progress: Progress = lambda 
     for name, parts in schedule.outputs.items():
         joined = np.concatenate([ddr[part][..., : ddr.shapes[part][2]] for part in parts], axis=2)
         outputs[name] = joined.reshape(-1, joined.shape[2]) if data.rows else joined.transpose(2, 0, 1)
-    two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
+    two, one = (math.fsum(span(group, x) for group in groups(compiled.instructions)) for x in (2, 1))
     if abs(two - schedule.seconds) > TOLERANCE * two:
         off.append(f"the network: {schedule.seconds * 1e3:.4f} ms instead of {two * 1e3:.4f} ms")
     times = schedule.seconds, two, one
@@ -181,51 +180,30 @@ def simulate(compiled: Compiled, data: NetworkData, progress: Progress = lambda 
 def execute(
     compiled: Compiled, data: NetworkData, progress: Progress = lambda name: None
 ) -> tuple[MovedVolumes, dict[str, bool], Tensors]:
-    """Runs a schedule: volumes, whether the output of each layer is bit-equal, and DDR at the end.
+    """Runs a schedule: volumes, whether the output of each layer is bit-equal, and all tensors.
 
     `BrokenSchedule` where an instruction cannot be executed."""
     plans = compiled.schedule.plans
     machinery = Machinery(compiled, data.weights, Tensors(compiled.schedule))
     for name, array in data.inputs.items():
-        machinery.ddr[name][...] = array
+        machinery.tensors[name][...] = array
         machinery.stored[name][:] = True
-    equal, stored = dict[str, bool](), np.zeros((0, 0), np.int8)
+    equal = dict[str, bool]()
     for name, records in groupby(compiled.instructions, key=lambda one: one.layer):
         progress(name)
         instructions = list(records)
         for group in groups(instructions):
-            stored = _run(machinery, group, stored)
+            machinery.run(group)
         last = instructions[-1]
         if last.type not in ("WRITE", "WRITEFM"):
             raise machinery.broken(last, "is the last of the layer, and writes no output")
-        height = plans[name].cut.layer.out_height
-        found_image = machinery.ddr[name] if last.type == "WRITE" else machinery.image(last, name, 0, height)
-        equal[name] = bool(np.array_equal(found_image, data.expected[name]))
+        if last.type == "WRITEFM":
+            machinery.image(last, 0, 0, plans[name].cut.layer.out_height)
+        equal[name] = bool(np.array_equal(machinery.tensors[name], data.expected[name]))
     for name in chain(plans.keys() - equal.keys(), chain.from_iterable(compiled.schedule.outputs.values())):
         if name not in machinery.stored or not machinery.stored[name].all():
             raise BrokenSchedule(f"{name} is not computed, or does not reach DDR")
-    return machinery.tally, equal, machinery.ddr
-
-
-def _run(machinery: Machinery, group: Sequence[Instruction], records: Array) -> Array:
-    """Runs the instructions of a group with the records in the cores, and returns the records afterwards."""
-    moves = {"LOAD": machinery.load, "WRITE": machinery.write, "LOADW": machinery.load_pass}
-    if group[-1].type == "LOADWM":
-        return machinery.records(group[-1])
-    if group[-1].type != "WRITEFM":
-        for one in group:
-            moves[one.type](one)
-        return records
-    *weights, load, compute, write = group
-    for k in range(load.iterations):
-        sums: Any = None
-        for part in range(load.parts):
-            own = machinery.records(weights[0], part) if weights else records
-            inputs = machinery.load_inputs(load, k, part, -128 if compute.op == "maxpool" else 0)
-            if compute.op == "conv":
-                sums = (0 if sums is None else sums) + machinery.products(compute, inputs, own, part == 0)
-        machinery.write_outputs(write, k, machinery.outputs(compute, inputs, sums))
-    return records
+    return machinery.tally, equal, machinery.tensors
 
 
 def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
@@ -241,7 +219,7 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
         measured.append(attrs.evolve(one, seconds=seconds))
         volumes[one.layer, one.type] += amount
     for group in groups(measured):
-        spans[group[0].layer] += span(group, pipeline)
+        spans[group[0].layer] += span(group)
     for name, layer in compiled.schedule.plans.items():
         for step, volume in layer.volumes.items():
             if abs(volumes[name, step] - volume) > 0.5:
@@ -253,9 +231,16 @@ def differences(compiled: Compiled, tally: MovedVolumes) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------------------- events
 
 
-def event_seconds(instructions: Sequence[Instruction], buffers: int = 2) -> float:
-    """End of the last instruction, with groups as pipelines of events."""
-    return math.fsum(span(group, partial(pipeline, buffers=buffers)) for group in groups(instructions))
+def span(together: Sequence[Instruction], buffers: int = 2) -> float:
+    """Seconds of a group: in parallel, part by part, or as a pipeline."""
+    by_type = {one.type: one for one in together}
+    if "COMP" not in by_type:
+        return max(sum(one.seconds for one in together if one.type == channel) for channel in by_type)
+    load, compute, write = (by_type[name] for name in ("LOADFM", "COMP", "WRITEFM"))
+    if load.parts > 1:
+        each = by_type["LOADWM"].seconds + load.seconds + compute.seconds
+        return load.iterations * (load.parts * each + write.seconds)
+    return pipeline(load.seconds, compute.seconds, write.seconds, load.iterations, buffers)
 
 
 def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:

@@ -1,1 +1,1 @@
-"""The figures of CRISP (Aggarwal, Binici and Mitra, arXiv 2311.14272), a module each."""
+"""The figures of CRISP (Aggarwal, Binici and Mitra, arXiv 2311.14272)."""

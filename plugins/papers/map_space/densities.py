@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
 from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped
 from sparsemap.study.cells import Cell
 
-from ..report import by
+from ..rows import Row, Rows
 from ..runs import Runner, StudyRun
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
@@ -23,29 +24,11 @@ AWARE = "aware"
 
 Stage = Sequence[Cell]
 """Searches of one workload on one hardware with one seed, for different densities."""
-Ratios = Mapping[tuple[str, str, int], Mapping[str, Sequence[float]]]
-"""By place and strategy, per tested density, the EDP over the best design of the place."""
-
-
-@attrs.frozen
-class TestedDesign:
-    workload: str
-    hardware: str
-    seed: int
-    strategy: str
-    """`aware`, or the density of the search, `static 0.5`."""
-    edp: tuple[float, ...]
-    """pJ * cycles at `TESTED`; infinity for an invalid design."""
-    reasons: tuple[tuple[str, ...], ...]
-
-    @property
-    def place(self) -> tuple[str, str, int]:
-        return self.workload, self.hardware, self.seed
 
 
 def printed(table: str) -> dict[str, list[list[float]]]:
     """The paper's EDPs, cycles * uJ: by workload, a row per density."""
-    rows = by(read_csv(Path(__file__).with_name(f"{table}.csv")), "workload")
+    rows = grouped(read_csv(Path(__file__).with_name(f"{table}.csv")), lambda row: row["workload"])
     return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in rows.items()}
 
 
@@ -70,19 +53,31 @@ def density_of(strategy: str, pattern: str) -> dict[str, Any]:
 
 def tested(
     runner: Runner, name: str, cells: Sequence[Cell], strategies: Sequence[str], pattern: str, rounds: int = 1
-) -> list[list[TestedDesign]]:
-    """Per round, the designs of `searched` with each strategy, evaluated at every tested density."""
+) -> list[Rows]:
+    """Per round, a row for each design of `searched` with each strategy (`aware`, or the density of the search, `static 0.5`)
+    and each tested density; the EDP is infinite for an invalid design."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
-    stages = zip(*searched(runner, name, cells, given, rounds), strict=True)
-    return [[design for stage in each for design in _tested(runner, name, stage, pattern)] for each in stages]
+    return [
+        over_best(
+            {"workload": cell.workload, "hardware": cell.hardware, "seed": cell.seed, "strategy": cell.searcher}
+            | {"density": density, "edp": float(one.edp[at]), "over_best": 0, "reasons": " ".join(one.reasons_of(at))}
+            for stage in stages
+            for found in [evaluated(runner, name, stage, "P", pattern, TESTED)]
+            for at, cell in enumerate(stage)
+            for density, one in zip(TESTED, found, strict=True)
+        )
+        for stages in zip(*searched(runner, name, cells, given, rounds), strict=True)
+    ]
 
 
-def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
-    found, designs = evaluated(runner, name, stage, "P", pattern, TESTED), []
-    for row, cell in enumerate(stage):
-        edps, reasons = zip(*((float(one.edp[row]), one.reasons_of(row)) for one in found), strict=True)
-        designs.append(TestedDesign(cell.workload, cell.hardware, cell.seed, cell.searcher, edps, reasons))
-    return designs
+def over_best(rows: Iterable[Row]) -> Rows:
+    """Rows with the EDP over the best design of the same place, seed and density."""
+    found = Rows(rows)
+    for same in found.by("workload", "hardware", "seed", "density").values():
+        least = same.edp.lowest
+        for row in same:
+            row["over_best"] = row["edp"] / least
+    return found
 
 
 def searched(
@@ -129,24 +124,3 @@ def evaluated(
         problem = runner.problem(study, workload, stage[0].hardware)
         evaluations.append(problem.evaluator.evaluate(np.array(found)))
     return evaluations
-
-
-def over_best(designs: Sequence[TestedDesign]) -> dict[str, tuple[float, ...]]:
-    """By strategy, per tested density, the EDP over the best of these designs."""
-    best = np.min([design.edp for design in designs], axis=0)
-    return {design.strategy: tuple((np.array(design.edp) / best).tolist()) for design in designs}
-
-
-def ratios_of(designs: Sequence[TestedDesign]) -> Ratios:
-    return {place: over_best(same) for place, same in by(designs, "place").items()}
-
-
-def csv_rows(designs: Sequence[TestedDesign], ratios: Ratios) -> list[dict[str, Any]]:
-    """A row per design and density; empty for an invalid design."""
-    return [
-        {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
-        | {"density": density, "edp": edp, "over_best": ratio, "reasons": " ".join(reasons)}
-        for design in designs
-        for over in [ratios[design.place][design.strategy]]
-        for density, edp, ratio, reasons in zip(TESTED, design.edp, over, design.reasons, strict=True)
-    ]

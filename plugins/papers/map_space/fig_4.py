@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from sparsemap import Budget, Search
-from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.problem.problem import Problem
 
-from ..report import UJ, Report, number, page
+from ..rows import UJ
 from ..runs import Runner, traced
 from . import surrogates
 
@@ -25,7 +25,7 @@ SAMPLE = 10
 """Mappings per mapping in the figure and in the table."""
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
     (workload,), (hardware,) = study.workloads, study.hardware
     problem = runner.problem(study, workload, hardware)
@@ -42,24 +42,24 @@ def report(runner: Runner, name: str) -> Report:
         genomes[mapper] = found[np.isfinite(worth)][: study.budget]
     flat = {x: (features(problem, found) - mean) / scale @ axes[:2].T for x, found in genomes.items()}
     edps = {x: problem.evaluator.evaluate(found).edp / UJ for x, found in genomes.items()}
-    best, rows = min(float(found.min()) for found in edps.values()), []
+    best, table = min(float(found.min()) for found in edps.values()), list[dict[str, Any]]()
     for mapper in mappers:
         late = flat[mapper][len(flat[mapper]) // 2 :]
         reach = float(np.sqrt(late.var(axis=0).sum() / flat[""].var(axis=0).sum()))
         good = float((edps[mapper] <= NEAR * best).mean())
-        rows.append([mapper, number(edps[mapper].min()), percent(good), percent(reach)])
-    explained = percent(float((sizes[:2] ** 2).sum() / (sizes**2).sum()))
-    text = page(
-        __file__, name, study, workload=workload, hardware=hardware, backdrop=len(backdrop), explained=explained, NEAR=NEAR,
-        best=number(best), table=[["mapper", "best EDP", "good", "spread"], *rows],
-    )  # fmt: skip
-    headline = "\n".join(f"{row[0]}: best EDP {row[1]}, {row[2]} good, spread {row[3]}" for row in rows)
-    table = [
+        table.append({"mapper": mapper, "best": edps[mapper].min(), "good": good, "reach": reach})
+    rows = [
         {"mapper": mapper, "x": x, "y": y, "edp": edp}
         for mapper in mappers
         for (x, y), edp in zip(flat[mapper][::SAMPLE].round(3).tolist(), edps[mapper][::SAMPLE], strict=True)
     ]
-    return Report(name, headline, text, table, lambda: draw(flat, edps))
+    about: dict[str, Any] = {
+        "explained": float((sizes[:2] ** 2).sum() / (sizes**2).sum()),
+        "NEAR": NEAR,
+        "lowest": best,
+    }
+    about |= {"study": study, "workload": workload, "hardware": hardware, "backdrop": len(backdrop), "table": table}
+    return {"rows": rows, **about, "draw": lambda: draw(flat, edps)}
 
 
 def legal(problem: Problem, count: int, seed: int) -> Array:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from sparsemap import Problem, search
 from sparsemap.files import times
-from sparsemap.pieces.contracts import Array
-from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.orders import classes, orders_of, reordered
 
-from ..report import UJ, Report, number, page
+from ..rows import UJ
 from ..runs import Runner
 from .warm_start import first_generation
 
@@ -23,7 +22,7 @@ RANDOM = 12
 """Legal mappings of GAMMA's first generation."""
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
     (workload,), (hardware,) = study.workloads, study.hardware
     problem = runner.problem(study, workload, hardware)
@@ -33,43 +32,26 @@ def report(runner: Runner, name: str) -> Report:
     drawn = drawn[problem.evaluator.evaluate(drawn).valid][-RANDOM:]
     designs = [best.design.batch for best in found] + [problem.space.decode(genome[None]) for genome in drawn]
     tried = [reordered(problem, design, orders).edp for design in designs]
-    counts, worsts = [len(classes(edps)) for edps in tried], list(map(_worst, tried))
+    counts, valid = [len(classes(edps)) for edps in tried], [np.sort(edps[np.isfinite(edps)]) for edps in tried]
+    worsts, edps, groups = [float(some[-1] / some[0]) for some in valid], tried[0], classes(tried[0])
     names = [f"best of {searcher}" for searcher in study.searchers] + ["random"] * len(drawn)
-    others = [
-        [label, *_loops(problem, design), f"{count}", times(worst)]
-        for label, design, count, worst in zip(names, designs, counts, worsts, strict=True)
+    others = [["mapping", *_outer(problem), "distinct EDPs", "worst over best"]]
+    for label, design, count, worst in zip(names, designs, counts, worsts, strict=True):
+        others.append([label, *_loops(problem, design), f"{count}", times(worst)])
+    rows = [
+        {"class": at, "edp": edps[row], "order": " ".join(problem.dims[dim] for dim in orders[row])}
+        for at, same in enumerate(groups, 1)
+        for row in same
     ]
-    edps, groups = tried[0], classes(tried[0])
-    valid, best = int(np.isfinite(edps).sum()), edps[groups[0]].min()
-    table = [
-        ["", "paper", "here"],
-        ["orders", f"{PAPER['orders']:,}", f"{len(orders):,}"],
-        ["valid", f"{PAPER['orders']:,}", f"{valid:,}"],
-        ["distinct EDPs", f"{PAPER['distinct']}", f"{len(groups)}"],
-        ["worst over best", times(PAPER["worst"]), times(worsts[0])],
-        ["best EDP (cycles * uJ)", number(PAPER["best"]), number(best / UJ)],
-    ]
-
-    def order(row: int) -> str:
-        return " ".join(problem.dims[dim] for dim in orders[row])
-
-    listed = [["class", "EDP", "over the best", "orders", "outermost to innermost"]]
-    rows = []
-    for at, same in enumerate(groups, 1):
-        least = edps[same].min()
-        listed.append([f"{at}", number(least / UJ), times(least / best), f"{len(same):,}", order(same[0])])
-        rows += [{"class": at, "edp": edps[row], "order": order(row)} for row in same]
-    random = counts[len(found) :]
-    text = page(
-        __file__, name, study, workload=workload, hardware=hardware, orders=len(orders), table=table, classes=listed,
-        edp=number(found[0].edp / UJ), over_best=times(found[0].edp / best), fewest=min(random), most=max(random),
-        steepest=times(max(worsts)), others=[["mapping", *_outer(problem), "distinct EDPs", "worst over best"], *others],
-    )  # fmt: skip
-    headline = (
-        f"{len(orders):,} orders, {valid:,} valid, {len(groups)} distinct EDPs (paper: {PAPER['distinct']}), "
-        f"worst over best {times(worsts[0])} (paper: {times(PAPER['worst'])})"
-    )
-    return Report(name, headline, text, rows, lambda: draw(np.sort(edps[np.isfinite(edps)]) / UJ))
+    best, random, highest = valid[0][0], counts[len(found) :], valid[0][-1] / UJ
+    return {
+        "rows": rows, "study": study, "workload": workload, "hardware": hardware, "orders": len(orders), "paper": PAPER,
+        "valid": len(valid[0]), "groups": len(groups), "worst": worsts[0], "best": best, "edp": found[0].edp,
+        "over": found[0].edp / best, "fewest": min(random), "most": max(random), "steepest": max(worsts),
+        "others": others, "top": math.ceil(1.1 * highest / 1e9) * 1e9,
+        "line": [{"place": place, "edp": edp / UJ} for place, edp in enumerate(valid[0], 1)],
+        "classes": [{"over": row["edp"] / best, **row} for row in rows],
+    }  # fmt: skip
 
 
 def _outer(problem: Problem) -> dict[str, int]:
@@ -82,13 +64,3 @@ def _loops(problem: Problem, design: Designs) -> list[str]:
     """The dimensions with a loop above 1 at each outer level."""
     bounds = design.columns["bounds"][..., 0]
     return [" ".join(problem.dims[dim] for dim in np.flatnonzero(bounds[at] > 1)) for at in _outer(problem).values()]
-
-
-def _worst(edps: Array) -> float:
-    return float(edps[np.isfinite(edps)].max() / edps.min())
-
-
-def draw(edps: Array) -> Figure:
-    places, limits = range(1, len(edps) + 1), {"ylim": (0, math.ceil(1.1 * edps.max() / 1e9) * 1e9)}
-    line = Series("", places, edps, marked=False, how={"drawstyle": "steps-post"})
-    return figure([Panel("loop orders, best first", "EDP (cycles * uJ)", [line], limits=limits)], (4.6, 3.2))

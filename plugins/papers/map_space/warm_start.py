@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,16 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem, Search
-from sparsemap.files import percent, times
+from sparsemap.files import grouped, times
 from sparsemap.pieces.contracts import Array
-from sparsemap.pieces.study_spec import Study
-from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import Cell
 from sparsemap.study.plan import plan_of
 
-from ..report import UJ, Report, by, number, page, times_exact
-from ..runs import Runner, StudyRun, arithmetic_mean, geometric_mean
+from ..rows import UJ, Rows, number, times_exact
+from ..runs import Runner, StudyRun
 
 BATCH = 16
 """The batch of the paper's Table 1."""
@@ -45,11 +43,12 @@ STARTS = {
 LEAST, MOST = 3.3, 7.3
 """Fig. 11: cold over warm generations, from MnasNet to the network with the largest gain."""
 PAPERS_MAPPER = "gamma"
+STYLES = {"cold": "-", "warm": "--"}
 METRICS = {"cold": "off", "warm": "edit"}
 """Warm start of the searches of a layer."""
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False)
 class WarmLayer:
     """A distinct layer of a network, searched cold and warm with one seed."""
 
@@ -64,47 +63,43 @@ class WarmLayer:
     """The cold search with the next seed, for the effect of chance."""
 
     @property
-    def mapper(self) -> str:
-        return self.cold.searcher
-
-    @property
-    def layer(self) -> str:
-        return self.cold.workload
+    def runs(self) -> dict[str, StudyRun]:
+        return {"cold": self.cold, "warm": self.warm}
 
     @property
     def place(self) -> dict[str, Any]:
         """The first columns of a CSV."""
-        return {"network": self.network, "layer": self.layer, "mapper": self.mapper, "seed": self.cold.seed}
-
-    @property
-    def runs(self) -> dict[str, StudyRun]:
-        return {"cold": self.cold, "warm": self.warm}
+        run = self.cold
+        return {"network": self.network, "layer": run.workload, "mapper": run.searcher, "seed": run.seed}
 
     @property
     def end(self) -> float:
         """The best EDP of both searches."""
         return min(self.cold.edp, self.warm.edp)
 
-    @property
-    def change(self) -> float:
-        """EDP at the end, warm over cold."""
-        return self.warm.edp / self.cold.edp
+    def numbers(self) -> dict[str, Any]:
+        """Generations to the target and EDPs of the searches; `speedup` of the warm one, `chance` of the cold one with another
+        seed, `own` to targets of their own; EDPs of first batches over the end."""
+        goal = target(self.cold)
+        found: dict[str, Any] = self.place
+        for how, run in {**self.runs, "again": self.again}.items():
+            found[f"generations_{how}"] = generations_to(run, goal)
+        found |= {f"edp_{how}": run.edp for how, run in self.runs.items()}
+        cold, warm, again = (found[f"generations_{how}"] for how in ("cold", "warm", "again"))
+        own = cold / generations_to(self.warm, target(self.warm))
+        found |= {"speedup": cold / warm, "chance": cold / again, "own": own, "change": self.warm.edp / self.cold.edp}
+        found |= {how: run.history["best_score"][0] / self.end for how, run in self.runs.items()}
+        return found | {"above": found["warm"] > found["cold"], "first": not self.before}
 
-    def first(self, how: str) -> float:
-        """The best EDP of the first batch of a search over the EDP at the end."""
-        return self.runs[how].history["best_score"][0] / self.end
+    def later(self) -> list[dict[str, Any]]:
+        """By target, generations of the cold search over those of the warm one, and of a cold one with another seed."""
+        found, goals = [], {f"{100 * REACHED:g} %": target(self.cold)} | {f"{x:g}x": x * self.cold.edp for x in NEAR}
+        for label, goal in goals.items():
+            cold, warm, again = (generations_to(run, goal) for run in (self.cold, self.warm, self.again))
+            about = {"mapper": self.cold.searcher, "target": label, "speedup": cold / warm, "chance": cold / again}
+            found.append(about | {"is later": warm > cold, "chance later": again > cold})
+        return found
 
-    def target(self, near: float = 0.0) -> float:
-        """The score of the converged cold search, or a multiple of its last score."""
-        return near * self.cold.edp if near else target(self.cold)
-
-    def speedup(self, near: float = 0.0, chance: bool = False, own: bool = False) -> float:
-        """Generations to the cold search's target, cold over warm. `chance`: over the cold search with another seed; `own`:
-        each search to its own target."""
-        other, goal = self.again if chance else self.warm, self.target(near)
-        return generations_to(self.cold, goal) / generations_to(other, target(other) if own else goal)
-
-    @cached_property
     def starts(self) -> dict[str, float]:
         """EDP of each of `STARTS` over the end; earlier layers have the designs of the warm searches."""
         problem = self.problem()
@@ -119,11 +114,6 @@ class WarmLayer:
         genomes |= {"random": first_generation(problem, self.cold.seed)}
         genomes |= {name: start.genomes for name, start in starts.items() if start is not None}
         return {name: float(problem.evaluator.evaluate(rows).edp.min()) / self.end for name, rows in genomes.items()}
-
-
-Layers = Sequence[WarmLayer]
-LayerGroups = Mapping[tuple[str, str], Layers]
-"""By mapper and network."""
 
 
 def first_generation(problem: Problem, seed: int) -> Array:
@@ -166,179 +156,63 @@ def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
     return found
 
 
-def report(runner: Runner, name: str) -> Report:
-    study, layers = runner.study(name), layers_of(runner, name)
-    return {"mse-fig-9": fig_9, "mse-fig-10": fig_10, "mse-fig-11": fig_11}[name](study, layers)
+def introduced(study: Any, **fields: Any) -> dict[str, Any]:
+    """Fields of a page with those of the introduction of all three."""
+    return {"study": study, "networks": ", ".join(study.networks), "BATCH": BATCH, "GENERATION": GENERATION, **fields}
 
 
-def _page(study: Study, **fields: Any) -> str:
-    """A page with the introduction of all three."""
-    fields |= {"networks": ", ".join(study.networks), "BATCH": BATCH, "GENERATION": GENERATION}
-    what = page(__file__, study.name, study, template="mse-warm-start", **fields)
-    return page(__file__, study.name, study, what=what, **fields)
+def fig_9(runner: Runner, name: str) -> dict[str, Any]:
+    rows = Rows(x.place | {"edp": x.end} | x.starts() for x in layers_of(runner, name) if x.before)
+    shown, starts = Rows(), Rows()
+    for mapper, same in rows.by("mapper").items():
+        for group, own in {mapper: same, **{f"{mapper}, {x}": y for x, y in same.by("network").items()}}.items():
+            shown += [{**row, "group": group} for row in own]
+    for one, two in pairwise([*STARTS][1:4]):
+        shown = Rows({**row, f"{one} above {two}": row[one] > row[two]} for row in shown)
+    table = Rows({**row, "start": x, "paper": y, "over": row[x]} for x, y in STARTS.items() for row in shown)
+    some = [row for row in table if not row["layer"].startswith("classifier")]
+    for layers in rows.by("network", "mapper").values():
+        for place, same in enumerate(layers.by("layer").values(), 2):
+            starts += [{**row, "place": place, "start": start, "over": row[start]} for row in same for start in STARTS]
+    return introduced(runner.study(name), rows=rows, shown=shown, table=table, convolutions=some, starts=starts)
 
 
-def _gain(layers: Iterable[WarmLayer]) -> float:
-    return geometric_mean(layer.speedup() for layer in layers)
-
-
-# ------------------------------------------------------------------------------------------------------------- Fig. 9
-
-
-def fig_9(study: Study, layers: Layers) -> Report:
-    started = [layer for layer in layers if layer.before]
-    mappers, groups = by(started, "mapper"), dict[str, Layers]()
-    for mapper, same in mappers.items():
-        groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in by(same, "network").items()}
-    some = {place: [x for x in same if not x.layer.startswith("classifier")] for place, same in groups.items()}
-    table, convolutions = (
-        [
-            ["start", "paper", *them],
-            *([x, STARTS[x], *(times(_mean(same, x)) for same in them.values())] for x in STARTS),
-        ]
-        for them in (groups, some)
-    )
-    worse = [
-        [f"{one} above {two}", *(percent(_above(same, one, two)) for same in groups.values())]
-        for one, two in pairwise([*STARTS][1:4])
-    ]
-    text = _page(study, table=table, convolutions=convolutions, worse=[["layers", *groups], *worse])
-    means = {start: [f"{mapper} {times(_mean(same, start))}" for mapper, same in mappers.items()] for start in STARTS}
-    headline = "\n".join(f"{start}: {', '.join(mean)} (paper: {STARTS[start]})" for start, mean in means.items())
-    rows = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
-    return Report(study.name, headline, text, rows, lambda: draw_9(started))
-
-
-def _mean(layers: Layers, start: str) -> float:
-    return geometric_mean(layer.starts[start] for layer in layers)
-
-
-def _above(layers: Layers, one: str, two: str) -> float:
-    """The share of layers and seeds with a start worse than another."""
-    return arithmetic_mean(float(layer.starts[one] > layer.starts[two]) for layer in layers)
-
-
-def draw_9(started: Layers) -> Figure:
-    panels, steps = [], {"y": (1, 2, 5)}
-    for (network, mapper), layers in by(started, "network", "mapper").items():
-        lines = []
-        for start in STARTS:
-            means = [_mean(same, start) for same in by(layers, "layer").values()]
-            lines.append(Series(start, range(2, len(means) + 2), means, how={"linewidth": 0.8}))
-        title, y = f"{network}, {mapper}", "EDP over that at the end (x)"
-        panels.append(Panel("distinct layer", y, lines, title=title, log="y", plain=steps))
-    return figure(panels, (9.2, 6.4), columns=2, across=3, sharey=True)
-
-
-# ------------------------------------------------------------------------------------------------------------ Fig. 10
-
-
-def fig_10(study: Study, layers: Layers) -> Report:
-    layers = [x for x in layers if x.cold.seed == study.seeds[0] and x.layer.startswith("features")]
-    chosen = [layer for same in by(layers, "mapper").values() for layer in (same[0], same[-1])]
+def fig_10(runner: Runner, name: str) -> dict[str, Any]:
+    study, rows = runner.study(name), Rows()
+    layers = [x for x in layers_of(runner, name) if x.cold.seed == study.seeds[0]]
+    layers = [x for x in layers if x.cold.workload.startswith("features")]
+    every = grouped(layers, lambda layer: layer.cold.searcher).values()
+    chosen = [layer for same in every for layer in (same[0], same[-1])]
     places = np.array([100, 320, 500, 1000, study.budget])
-    runs = [(layer, how, run) for layer in chosen for how, run in layer.runs.items()]
     table = [["mapper", "layer", "search", *map(str, places)]]
-    table += [[x.mapper, run.workload, how, *(number(y / UJ) for y in run.best_at(places))] for x, how, run in runs]
+    for layer in chosen:
+        for how, run in layer.runs.items():
+            table.append([run.searcher, run.workload, how, *(number(y / UJ) for y in run.best_at(places))])
+            history = zip(run.history["evaluations"], run.history["best_score"], strict=True)
+            rows += [layer.place | {"search": how, "designs": int(at), "edp": score} for at, score in history]
     first = [[run.history["best_score"].tolist() for run in layer.runs.values()] for layer in chosen[::2]]
-    text = _page(
-        study, chosen=chosen, table=table,
-        ends=" and ".join(f"{times_exact(layer.change)} with `{layer.mapper}`" for layer in chosen[1::2]),
+    ends = Rows(layer.numbers() for layer in chosen)
+    return introduced(
+        study, rows=rows, chosen=ends, table=table,
+        curves=[{**row, "uJ": row["edp"] / UJ, "style": STYLES[row["search"]]} for row in rows],
+        ends=" and ".join(f"{times_exact(row['change'])} with `{row['mapper']}`" for row in ends[1::2]),
         same="are the same" if all(cold == warm for cold, warm in first) else "should be the same and are not",
     )  # fmt: skip
-    headline = "\n".join(
-        f"{x.mapper}, {x.layer}: {times(x.speedup())} fewer generations, EDP {times_exact(x.change)} of cold"
-        for x in chosen
-    )
-    rows = [
-        layer.place | {"search": how, "designs": int(at), "edp": score}
-        for layer, how, run in runs
-        for at, score in zip(run.history["evaluations"], run.history["best_score"], strict=True)
-    ]
-    return Report(study.name, headline, text, rows, lambda: draw_10(chosen))
 
 
-def draw_10(layers: Layers) -> Figure:
-    panels, y = [], "best EDP (cycles * uJ)"
-    for layer in layers:
-        lines = [
-            Series(how, run.history["evaluations"], run.history["best_score"] / UJ, style, marked=False)
-            for (how, run), style in zip(layer.runs.items(), ("-", "--"), strict=False)
-        ]
-        panels.append(Panel("designs", y, lines, title=f"{layer.layer}, {layer.mapper}", log="y"))
-    return figure(panels, (8.4, 6.0), columns=2)
-
-
-# ------------------------------------------------------------------------------------------------------------ Fig. 11
-
-COLUMNS = ("generations", "by chance", "sums", "own target", "EDP", "worst")
-LATER = ("speed-up", "later")
-WHY = ("cold begins at", "warm begins at", "warm begins above", "gain there", "gain elsewhere")
-
-
-def fig_11(study: Study, layers: Layers) -> Report:
-    groups, mappers = by(layers, "mapper", "network"), by(layers, "mapper")
-    found = {place: _row(same) for place, same in groups.items()}
-    table = [["mapper", "network", "paper", *COLUMNS]]
-    table += [[*x, times(LEAST) if x[1] == "mnasnet" else f"to {times(MOST)}", *row] for x, row in found.items()]
-    later = [["mapper", "target", *LATER, *(f"chance: {column}" for column in LATER)]]
-    for mapper, same in mappers.items():
-        for label, near in ({f"{100 * REACHED:g} %": 0.0} | {f"{near:g}x": near for near in NEAR}).items():
-            later.append([mapper, label, *_later(same, near, False), *_later(same, near, True)])
-    close = arithmetic_mean(float(abs(layer.change - 1) <= 0.01) for layer in layers)
-    text = _page(
-        study, reached=100 * REACHED, table=table, later=later, close=percent(close), LEAST=LEAST, MOST=MOST,
-        mapper=PAPERS_MAPPER, starts=STARTS["random"],
-        why=[["mapper", *WHY], *([mapper, *_why(same)] for mapper, same in mappers.items())],
+def fig_11(runner: Runner, name: str) -> dict[str, Any]:
+    layers = layers_of(runner, name)
+    found = Rows(layer.numbers() for layer in layers)
+    for (_, network), same in found.by("mapper", "network").items():
+        sums, at = same.generations_cold.total / same.generations_warm.total, list(found.by("network")).index(network)
+        about = {"sums": sums, "paper": times(LEAST) if network == "mnasnet" else f"to {times(MOST)}"}
+        about |= {"mean speedup": same.speedup.geometric, "mean change": same.change.geometric}
+        for place, (row, shift) in enumerate(zip(same, np.linspace(-0.25, 0.25, len(same)), strict=True)):
+            row |= about | {"place": at + shift, "edge": at + 0.35 if place else at - 0.35}
+    close = sum(abs(row["change"] - 1) <= 0.01 for row in found) / len(found)
+    keys = (*layers[0].place, *(key for key in found[0] if key.startswith(("generations_", "edp_"))))
+    return introduced(
+        runner.study(name), rows=found.only(keys), layers=found, started=found.where(first=False),
+        later=[row for layer in layers for row in layer.later()], close=close, reached=100 * REACHED, LEAST=LEAST,
+        MOST=MOST, mapper_of_paper=PAPERS_MAPPER, starts=STARTS["random"],
     )  # fmt: skip
-    lines = (f"{' '.join(x)}: {', '.join(map(' '.join, zip(COLUMNS, row, strict=True)))}" for x, row in found.items())
-    rows = []
-    for layer in layers:
-        runs, goal = {**layer.runs, "again": layer.again}, layer.target()
-        generations = {f"generations_{how}": generations_to(run, goal) for how, run in runs.items()}
-        rows.append(layer.place | generations | {f"edp_{how}": run.edp for how, run in layer.runs.items()})
-    return Report(study.name, "\n".join(lines), text, rows, lambda: draw_11(groups))
-
-
-def _why(layers: Layers) -> list[str]:
-    """First batches of the searches, and the gains of warm searches with a first batch worse than the cold one's."""
-    started = [layer for layer in layers if layer.before]
-    above = [layer for layer in started if layer.first("warm") > layer.first("cold")]
-    rest = [layer for layer in started if layer not in above]
-    begins = [times(geometric_mean(layer.first(how) for layer in started)) for how in ("cold", "warm")]
-    share = percent(len(above) / len(started)) if started else "-"
-    return [*begins, share, *(times(_gain(some)) if some else "-" for some in (above, rest))]
-
-
-def _row(layers: Layers) -> list[str]:
-    changes = [layer.change for layer in layers]
-    cold, warm = (sum(generations_to(x.runs[how], x.target()) for x in layers) for how in ("cold", "warm"))
-    chance, own = (geometric_mean(x.speedup(**{how: True}) for x in layers) for how in ("chance", "own"))
-    ratios = map(times, (_gain(layers), chance, cold / warm, own))
-    return [*ratios, *map(times_exact, (geometric_mean(changes), max(changes)))]
-
-
-def _later(layers: Layers, near: float, chance: bool) -> list[str]:
-    """The mean speed-up, and the share of layers and seeds with a later search."""
-    found = [layer.speedup(near, chance) for layer in layers]
-    return [times(geometric_mean(found)), percent(arithmetic_mean(float(x < 1) for x in found))]
-
-
-def draw_11(groups: LayerGroups) -> Figure:
-    shown: Mapping[str, Callable[[WarmLayer], float]] = {
-        "generations, cold over warm (x)": WarmLayer.speedup,
-        "EDP at the end, warm over cold (x)": lambda layer: layer.change,
-    }
-    panels, log = [], {"log": "y", "plain": {"y": (1, 3)}}
-    for mapper in dict.fromkeys(mapper for mapper, _ in groups):
-        networks = {network: layers for (mine, network), layers in groups.items() if mine == mapper}
-        for label, value in shown.items():
-            series = []
-            for at, (network, layers) in enumerate(networks.items()):
-                found, spread = [value(layer) for layer in layers], np.linspace(-0.25, 0.25, len(layers))
-                series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
-                mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
-                series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
-            look: Mapping[str, Any] = log if value is WarmLayer.speedup else {}
-            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0], **look))
-    return figure(panels, (8.8, 6.6), columns=2)

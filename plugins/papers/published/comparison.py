@@ -14,19 +14,17 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
 from sparsemap.pieces.defaults import DESIGN_FILE
-from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
-from ..report import Report, by, page
-from ..runs import Runner, geometric_mean, said_by
+from ..rows import Row, Rows, geometric_mean
+from ..runs import Runner, said_by
 
 MODELS = ("timeloop", "physical")
 RATIOS = {"over dense": lambda own, base: own / base, "times better": lambda own, base: base / own}
 """Endings of quantities such as "cycles over dense", with the ratio of the design's value and the base's."""
 
-Row = dict[str, Any]
 Quantities = dict[str, dict[str, float]]
 """By cost model and name; empty for a design that does not fit."""
 
@@ -37,19 +35,23 @@ def accelerators() -> dict[str, dict[str, Any]]:
     return {file.stem: tomllib.loads(file.read_text("utf-8")) for file in files}
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     known = accelerators()
-    rows = [row for key, one in known.items() for row in compared(key, one, runner)]
+    rows = Rows(row for key, one in known.items() for row in compared(key, one, runner))
     if not rows:
         names = [figure["workload"] for one in known.values() for figure in one["figures"]]
         raise SparseMapError(f"--workload: {unknown('workload', runner.workloads[0], names)}")
-    sections, headline = [], []
-    for key, its in by(rows, "accelerator").items():
-        said = {part: " ".join(known[key][part].split()) for part in ("title", "source", "why")}
-        sections.append(page(__file__, "accelerator", table=_table(its), summary=_summary(its), **said))
-        headline.append(f"{key}: {_summary(its)}")
-    text = page(__file__, name, accelerators="\n".join(sections))
-    return Report(name, "\n".join(headline), text, rows, lambda: _draw(rows))
+    cells = Rows()
+    for key, its in rows.by("accelerator").items():
+        about = {part: " ".join(known[key][part].split()) for part in ("title", "source", "why")}
+        cells += [{**row, **about, **texts(row), "summary": summary(its)} for row in its]
+    points = [
+        {"accelerator": row["accelerator"], "model": model, "ratio": (row[model] or math.nan) / row["published"]}
+        for model in MODELS
+        for row in rows
+        if row["published"]
+    ]
+    return {"rows": rows, "cells": cells, "points": points}
 
 
 def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[Row]:
@@ -152,7 +154,13 @@ def quantities(problem: Problem, designs: Designs) -> dict[str, float]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------------ the page
+def texts(row: Row) -> dict[str, str]:
+    """The cells of a table: published and both models' values, and deviations in per cent."""
+    found = {"printed": _number(row["published"]) if row["published"] else "not at hand"}
+    for model in MODELS:
+        off = row[f"{model} deviation"]
+        found |= {f"{model} value": _number(row[model]), f"{model} off": "-" if off is None else f"{100 * off:+.1f} %"}
+    return found
 
 
 def _number(value: float | None) -> str:
@@ -161,7 +169,7 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3f}"
 
 
-def _summary(rows: list[Row]) -> str:
+def summary(rows: Rows) -> str:
     """Model over published: the geometric mean and the worst ratio of each model."""
     known, parts = [row for row in rows if row["published"]], []
     for model in MODELS:
@@ -169,28 +177,3 @@ def _summary(rows: list[Row]) -> str:
             worst = max(ratios, key=lambda ratio: abs(math.log(ratio)))
             parts.append(f"{model} {geometric_mean(ratios):.3f}x of what is published, worst {worst:.3f}x")
     return "; ".join(parts) or "nothing published is at hand"
-
-
-def _table(rows: list[Row]) -> list[list[str]]:
-    table = [["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]]
-    for row in rows:
-        off = {model: row[f"{model} deviation"] for model in MODELS}
-        shares = {model: "-" if x is None else f"{100 * x:+.1f} %" for model, x in off.items()}
-        printed = _number(row["published"]) if row["published"] else "not at hand"
-        cells = (cell for model in MODELS for cell in (_number(row[model]), shares[model]))
-        table.append([row["workload"], row["quantity"], printed, *cells])
-    return table
-
-
-def _draw(rows: list[Row]) -> Figure:
-    """Every published quantity of an accelerator as a point, the models side by side."""
-    known = [row for row in rows if row["published"]]
-    names = list(dict.fromkeys(row["accelerator"] for row in known))
-    points = [
-        Series(model, [names.index(row["accelerator"]) + 0.3 * place - 0.15 for row in known],
-               [(row[model] or math.nan) / row["published"] for row in known], "")
-        for place, model in enumerate(MODELS)
-    ]  # fmt: skip
-    steps = {"y": (1, 1.5, 2, 3, 5, 7)}
-    panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=30, levels=[1.0])
-    return figure([panel], (6.4, 3.4))

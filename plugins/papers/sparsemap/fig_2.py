@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparsemap import SparseMapError
-from sparsemap.markdown import markdown_table
-from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..report import Report, page
+from ..rows import Rows
 from ..runs import Runner
 
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -20,31 +18,33 @@ DESIGNS = {f"{mapping}-{x}": f"{mapping.upper()}, {y}" for mapping in ("os", "is
 """Spaces with a single design."""
 REFERENCE = "os-csr"
 QUANTITIES = {"cycles": "latency", "energy_pj": "energy"}
-Ratios = dict[str, dict[str, list[float]]]
-"""By quantity and design, a value per density over that of the reference."""
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
     (hardware,) = study.hardware
-    rows = [row(runner, study, density, space) for density in DENSITIES for space in DESIGNS]
-    found = {quantity: {x: [y[quantity] for y in rows if y["design"] == x] for x in DESIGNS} for quantity in QUANTITIES}
-    ratios = {
-        quantity: {space: [x / y for x, y in zip(own, values[REFERENCE], strict=True)] for space, own in values.items()}
-        for quantity, values in found.items()
-    }
-    text, headline = [page(__file__, name, hardware=hardware, reference=DESIGNS[REFERENCE])], []
+    rows = Rows(row(runner, study, density, space) for density in DENSITIES for space in DESIGNS)
+    cells, ends = Rows(), []
     for quantity, label in QUANTITIES.items():
-        table, winners = [["density", *DESIGNS.values()]], Counter[str]()
-        for density, *values in zip(DENSITIES, *ratios[quantity].values(), strict=True):
-            best = [value <= min(values) * (1 + 1e-6) for value in values]
-            marked = zip(values, best, strict=True)
-            table.append([f"{density:g}", *(f"**{value:.3f}**" if mark else f"{value:.3f}" for value, mark in marked)])
+        ratios, winners = {}, Counter[str]()
+        for density, same in rows.by("density").items():
+            ratios[density] = [value / same.design[REFERENCE][quantity][0] for value in same[quantity]]
+            best = [value <= min(ratios[density]) * (1 + 1e-6) for value in ratios[density]]
             winners[[*DESIGNS.values()][best.index(True)]] += 1
-        text += [f"\n## {label.capitalize()}\n\n", markdown_table(table, ">")]
+            for (space, title), ratio, mark in zip(DESIGNS.items(), ratios[density], best, strict=True):
+                shown = f"**{ratio:.3f}**" if mark else f"{ratio:.3f}"
+                about = {"quantity": label, "density": density, "design": title, "like": title.replace("IS", "OS")}
+                inner = space.startswith("is")
+                cells.append(about | {"ratio": ratio, "shown": shown, "hollow": inner, "style": "--" if inner else "-"})
+        outputs, inputs = np.array([*ratios.values()]).T.reshape(2, len(FORMATS), -1)
+        pairs = zip(FORMATS.values(), outputs, inputs, strict=True)
+        equal = [label for label, one, other in pairs if np.allclose(one, other, rtol=0.005, atol=0)]
         counts = ", ".join(f"{design} best at {count}" for design, count in winners.items())
-        headline.append(f"{label}: {counts} of {len(DENSITIES)} densities")
-    return Report(name, "\n".join(headline), "".join(text), rows, lambda: draw(ratios, hardware))
+        note = f" ({', '.join(equal)}: OS and IS coincide)" if equal else ""
+        ends.append({"quantity": label, "head": label.capitalize(), "counts": counts, "note": note})
+    cells = Rows(cell | end for end in ends for cell in cells.where(quantity=end["quantity"]))
+    fields = {"hardware": hardware, "reference": DESIGNS[REFERENCE], "all": len(DENSITIES)}
+    return {"rows": rows, "cells": cells, "ends": ends, **fields}
 
 
 def row(runner: Runner, study: Any, density: float, space: str) -> dict[str, Any]:
@@ -57,30 +57,3 @@ def row(runner: Runner, study: Any, density: float, space: str) -> dict[str, Any
         raise SparseMapError(f"{space} at density {density}: {', '.join(found.reasons_of(0))}")
     numbers = {"cycles": float(found.cycles[0]), "energy_pj": float(found.energy_pj[0])}
     return {"design": space, "density": density, **numbers}
-
-
-def draw(ratios: Ratios, hardware: str) -> Figure:
-    panels = []
-    for quantity, label in QUANTITIES.items():
-        values = ratios[quantity]
-        lines = [
-            Series(
-                DESIGNS[space],
-                DENSITIES,
-                own,
-                "--" if moved else "-",
-                hollow=moved,
-                like=DESIGNS[space].replace("IS", "OS"),
-            )
-            for space, own in values.items()
-            for moved in [space.startswith("is")]
-        ]
-        same = [
-            DESIGNS[space].partition(", ")[2] for space in DESIGNS if space.startswith("os")
-            if np.allclose(values[space], values[space.replace("os", "is")], rtol=0.005, atol=0)
-        ]  # fmt: skip
-        note = f" ({', '.join(same)}: OS and IS coincide)" if same else ""
-        y, title = f"{label}, normalised to {DESIGNS[REFERENCE]}", f"{label} on {hardware}{note}"
-        steps = {"x": (1, 2, 5), "y": (1, 1.5, 2, 3, 5, 7)}
-        panels.append(Panel("density of both operands", y, lines, title=title, log="xy", plain=steps))
-    return figure(panels, (8.6, 3.8), across=6, title="OS: output-stationary mapping, IS: input-stationary mapping")

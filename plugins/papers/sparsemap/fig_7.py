@@ -13,7 +13,6 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Figure, subplots
 
-from ..report import Report, number, page
 from ..runs import Runner, traced
 
 MORE = 100
@@ -44,7 +43,7 @@ class Samples:
         return np.isfinite(self.edp)
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     study = runner.study(name)
     (workload,) = study.workloads
     found = [sample(runner, study, hardware) for hardware in study.hardware]
@@ -56,20 +55,18 @@ def report(runner: Runner, name: str) -> Report:
     ]
     table = []
     for one in found:
-        edp = one.edp[one.valid]
-        ends = (float(edp.min()), float(edp.max() / edp.min())) if len(edp) else (np.inf, np.nan)
-        reasons = sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
-        common = ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)
-        line = [one.hardware, f"{one.valid[: one.few].sum():,} of {one.few:,}", f"{len(edp):,} of {len(one.edp):,}"]
-        table.append([*line, *map(number, ends), common])
+        edp, reasons = one.edp[one.valid], sorted(one.rejects.items(), key=lambda item: -item[1])[:4]
+        about = {"hardware": one.hardware, "few": one.few, "all": len(one.edp), "valid": len(edp)}
+        about |= {
+            "lowest": float(edp.min(initial=np.inf)),
+            "spread": float(edp.max() / edp.min()) if len(edp) else np.nan,
+        }
+        about |= {"common": ", ".join(f"{reason} {percent(count / len(one.edp), 1)}" for reason, count in reasons)}
+        table.append(about | {"valid few": int(one.valid[: one.few].sum())})
     explained = "; ".join(f"{x.hardware} {percent(x.explained[0], 1)} and {percent(x.explained[1], 1)}" for x in found)
-    text = page(
-        __file__, name, found=found, workload=workload, valid=", ".join(f"{line[1]} on {line[0]}" for line in table),
-        count=len(found[0].edp), explained=explained,
-        table=[["hardware", "valid", "of more", "lowest EDP", "highest / lowest", "rejected for"], *table],
-    )  # fmt: skip
-    headline = "\n".join(f"{line[0]}: valid are {line[1]} and {line[2]} random designs" for line in table)
-    return Report(name, headline, text, rows, lambda: draw(found))
+    valid = ", ".join(f"{x['valid few']:,} of {x['few']:,} on {x['hardware']}" for x in table)
+    about = {"found": found, "workload": workload, "valid": valid, "count": len(found[0].edp), "explained": explained}
+    return {"rows": rows, "table": table, **about, "draw": lambda: draw(found)}
 
 
 def sample(runner: Runner, study: Any, hardware: str) -> Samples:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from sparsemap.csv_files import read_csv
-from sparsemap.files import times
-from sparsemap.markdown import markdown_table
-from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..report import Report, by, counted, number, page
-from ..runs import Runner, StudyRun, arithmetic_mean, finite, geometric_mean, ratio, typical_edp
+from ..rows import Row, finite, ratio
+from ..runs import Runner, StudyRun, by, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -41,21 +39,11 @@ def platform_of(hardware: str) -> str:
     return hardware.partition("-")[0]
 
 
-def report(runner: Runner, name: str) -> Report:
+def page(runner: Runner, name: str) -> dict[str, Any]:
     runs = runner.run(name)
     rows = cells(runs)
-    hardware = by(rows, "hardware")
-    means = [mean_row(rows, place, baseline) for baseline in BASELINES for place in hardware]
-    headline = "\n".join(
-        f"{row['hardware']}: {times(row['mean'])} lower EDP than {BASELINES[row['baseline']]} on average "
-        f"(geometric mean {times(row['geometric'])}); the paper: {row['claim']}x"
-        for row in means
-    )
-    seeds, about = counted(len({run.seed for run in runs}), "seed"), {"hardware": ", ".join(hardware), "runs": runs}
-    text = [page(__file__, name, template="table-iv", seeds=seeds, means=means_markdown(means), **about)]
-    for place, mine in hardware.items():
-        text += [f"\n### {place}\n\n", cells_markdown(mine)]
-    return Report(name, headline, "".join(text), rows, lambda: draw(rows))
+    about = {"runs": runs, "seed": len({run.seed for run in runs}), "hardware": ", ".join(by(runs, "hardware"))}
+    return {"rows": rows, "pairs": pairs(rows), **about}
 
 
 def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
@@ -81,56 +69,12 @@ def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
     return rows
 
 
-def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> dict[str, Any]:
-    """Mean reductions over a baseline on a hardware, ours and the paper's."""
-    mine = [row for row in rows if row["hardware"] == hardware]
-    ours, theirs, possible = (
-        finite(row[f"{column}:{baseline}"] for row in mine) for column in ("ratio", "paper ratio", "possible")
-    )
-    return {
-        "hardware": hardware, "baseline": baseline, "mean": arithmetic_mean(ours), "geometric": geometric_mean(ours),
-        "largest": max(ours, default=math.nan), "better": sum(x > 1 for x in ours), "cells": len(ours),
-        "possible": geometric_mean(possible), "none": sum(not math.isfinite(row[f"edp:{baseline}"]) for row in mine),
-        "claim": CLAIMS.get((baseline, platform_of(hardware)), math.nan),
-        "paper mean": arithmetic_mean(theirs), "paper geometric": geometric_mean(theirs),
-    }  # fmt: skip
-
-
-def means_markdown(means: Sequence[dict[str, Any]]) -> str:
-    head = ["over", "hardware", "mean", "paper says", "its table", "geometric mean", "of its table", "largest"]
-    table = [[*head, "possible", "better in", "nothing found"]]
-    for row in means:
-        line = [BASELINES[row["baseline"]], row["hardware"], f"**{times(row['mean'])}**", f"{row['claim']}x"]
-        line += [times(row["paper mean"]), f"**{times(row['geometric'])}**", times(row["paper geometric"])]
-        line += [times(row["largest"]), times(row["possible"]), f"{row['better']} of {row['cells']}", str(row["none"])]
-        table.append(line)
-    return markdown_table(table, "<<>")
-
-
-def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
-    head = ["workload", "SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / ours", "Spl. / ours", "gap to bound"]
-    head += ["paper: SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / SparseMap", "Spl. / SparseMap"]
-
-    def whose(row: dict[str, Any], who: str) -> list[str]:
-        edps = [number(row[f"{who}edp:{name}"]) for name in ALL]
-        return edps + [times(row[f"{who}ratio:{name}"]) for name in BASELINES]
-
-    return markdown_table([head, *([x["workload"], *whose(x, ""), times(x["gap"]), *whose(x, "paper ")] for x in rows)])
-
-
-def draw(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Reductions per cell, ours filled and the paper's hollow; no point where the baseline found nothing."""
-    panels: list[Panel] = []
-    for hardware, mine in by(rows, "hardware").items():
-        points = []
-        for (name, label), shift in zip(BASELINES.items(), (-0.16, 0.16), strict=True):
-            places = [place + shift for place in range(len(mine))]
-            for who in ("", "paper "):
-                ratios = [row[f"{who}ratio:{name}"] for row in mine]
-                title = f"over {label}{', paper' if who else ''}"
-                points.append(Series(title, places, ratios, "", hollow=bool(who), like=f"over {label}"))
-        names, y = [row["workload"] for row in mine], "EDP reduction (x)"
-        panels.append(
-            Panel("", y, points, title=hardware, log="y", plain={"y": (1, 3)}, names=names, turned=60, levels=[1])
-        )
-    return figure(panels, (9, 2.9 * len(panels) + 0.6), columns=1)
+def pairs(rows: Sequence[Row]) -> list[Row]:
+    """A row per baseline and cell, with the reductions of the paper, and of any search by the proven bound."""
+    found = []
+    for (baseline, title), row in product(BASELINES.items(), rows):
+        own = {"baseline": baseline, "title": title, "workload": row["workload"], "hardware": row["hardware"]}
+        own |= {column: row[f"{column}:{baseline}"] for column in ("ratio", "paper ratio", "possible")}
+        own |= {"better": own["ratio"] > 1, "none": not math.isfinite(row[f"edp:{baseline}"])}
+        found.append(own | {"claim": CLAIMS.get((baseline, platform_of(row["hardware"])), math.nan)})
+    return found

@@ -6,8 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from sparsemap_plugins.papers.crisp import ablation
-from sparsemap_plugins.papers.pruned import PrunedPoint
+from sparsemap_plugins.papers import pruned
+from sparsemap_plugins.papers.pages import report_of
 
 RESULTS = Path(__file__).parents[3] / "docs/results"
 
@@ -52,8 +52,6 @@ def test_accuracy_falls_with_the_share_of_blocks_and_faster_than_with_that_of_wo
 
 def test_the_page_on_class_awareness_is_what_its_rows_give(monkeypatch):
     found = points("crisp-ablation", "criterion")
-    monkeypatch.setattr(
-        ablation, "points", lambda runner, name, wanted: [PrunedPoint(one, found[one["criterion"],]) for one in wanted]
-    )
+    monkeypatch.setattr(pruned, "points", lambda runner, name, wanted: [found[one["criterion"],] for one in wanted])
     page = (RESULTS / "crisp-ablation.md").read_text("utf-8").replace("![crisp-ablation](crisp-ablation.png)\n\n", "")
-    assert page == ablation.report(None, "crisp-ablation").text
+    assert page == report_of(None, "crisp-ablation").text

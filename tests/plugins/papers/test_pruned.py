@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from sparsemap_plugins.papers import pruned
-from sparsemap_plugins.papers.crisp import ablation, fig_3
+from sparsemap_plugins.papers.crisp.digits import difference
+from sparsemap_plugins.papers.pages import report_of
 from sparsemap_plugins.papers.runs import Runner
-from sparsemap_plugins.papers.weight_blocks import table_1
 
 from sparsemap import __version__
 
@@ -30,9 +30,9 @@ def runner(tmp_path):
 def test_a_point_runs_the_verb_once_for_its_options_and_seeds(quick, runner, monkeypatch):
     options = {"method": "one-shot", "sparsity": 0.5, "classes": "0,7", "network": quick}
     (point,) = pruned.points(runner, "page", [options])
-    assert [row["seed"] for row in point.rows] == ["0", "1"] and point.mean("achieved") == 0.5
+    assert [row["seed"] for row in point] == ["0", "1"] and all(float(row["achieved"]) == 0.5 for row in point)
     monkeypatch.setattr(pruned, "said_by", lambda *_: pytest.fail("ran again"))
-    assert pruned.points(runner, "page", [options])[0].rows == point.rows
+    assert pruned.points(runner, "page", [options])[0] == point
     with pytest.raises(pytest.fail.Exception, match="ran again"):
         pruned.points(runner, "page", [{**options, "criterion": "l1"}])
 
@@ -75,20 +75,20 @@ def invented(monkeypatch):
 
 
 def test_fig_3_compares_where_blocks_can_prune_no_more(invented, runner):
-    report = fig_3.report(runner, "crisp-fig-3")
+    report = report_of(runner, "crisp-fig-3")
     assert "blocks only 80.9 % at a sparsity of 94.0 %, CRISP 1:4 90.0 % at a sparsity of 94.0 %" in report.headline
     assert "| blocks only | " in report.text and "2 seeds" in report.text
-    assert len(report.rows) == 2 * len(fig_3.wanted())
+    assert len(report.rows) == 2 * 25
 
 
 def test_table_1_has_mean_deviation_and_the_accuracy_before_training(invented, runner):
-    report = table_1.report(runner, "wbs-table-1")
+    report = report_of(runner, "wbs-table-1")
     deviation = statistics.stdev([90, 89])
     assert f"50 % 89.5 ± {deviation:.1f} (64.5)" in report.headline
-    assert len(report.rows) == 2 * len(table_1.wanted())
+    assert len(report.rows) == 2 * 25
 
 
 def test_differences_come_with_students_interval():
     """Of 3 pairs 1, 2 and 3 points apart, t of two degrees of freedom is 4.303 and the error 1 / sqrt(3)."""
-    assert ablation.difference([0.51, 0.52, 0.53], [0.5, 0.5, 0.5]) == "+2.0 (-0.5 to +4.5)"
-    assert ablation.difference([0.5], [0.4]) == "+10.0"
+    assert difference([(0.51, 0.5), (0.52, 0.5), (0.53, 0.5)]) == "+2.0 (-0.5 to +4.5)"
+    assert difference([(0.5, 0.4)]) == "+10.0"

@@ -6,8 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
-from sparsemap_plugins.weight_blocks.pages.fig_9 import point, segment
-from sparsemap_plugins.weight_blocks.pages.schedules import MeshSchedules
+from sparsemap_plugins.weight_blocks.pages import MeshSchedules, point, segment
 from sparsemap_plugins.weight_blocks.schedule import (
     best_tiles,
     chains,

@@ -6,8 +6,7 @@ import attrs
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.machine import CoreMesh
-from sparsemap_plugins.weight_blocks.pages.schedules import MeshSchedules
-from sparsemap_plugins.weight_blocks.pages.table_2 import PUBLISHED, floors, measured
+from sparsemap_plugins.weight_blocks.pages import PUBLISHED, MeshSchedules, floors, measured
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from wbs_layers import conv, machine
 
@@ -85,8 +84,8 @@ def test_the_sums_are_those_of_the_listing(cells: MeshSchedules) -> None:
 
 @pytest.mark.slow
 def test_most_cells_of_table_ii_are_within_a_twentieth_and_nearly_all_within_an_eighth(cells: MeshSchedules) -> None:
-    found = [measured(cells, row) for row in read_csv(PUBLISHED)]
-    errors = [off for mesh in found for off in mesh.off()]
+    found = [cell["error"] for row in read_csv(PUBLISHED) for cell in measured(cells, row)]
+    errors = [abs(error) for error in found if np.isfinite(error)]
     assert (len(errors), sum(e <= 0.05 for e in errors), sum(e <= 0.12 for e in errors)) == (36, 31, 35)
 
 

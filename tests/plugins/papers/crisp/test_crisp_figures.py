@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsemap_plugins.papers.crisp import designs, fig_4, fig_8
+from sparsemap_plugins.papers.crisp import designs
 from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, Product, TensorCore, products
+from sparsemap_plugins.papers.pages import report_of
 from sparsemap_plugins.papers.runs import Runner
 
 from sparsemap import SparseMapError, run_study, search
@@ -33,7 +34,7 @@ def test_resnet50_has_19_distinct_products_in_52_layers(registry):
 
 
 def test_metadata_of_all_patterns_blocks_and_sparsities_is_within_the_ranges(registry):
-    report = fig_4.report(Runner(registry=registry), "crisp-fig-4")
+    report = report_of(Runner(registry=registry), "crisp-fig-4")
     assert len(report.rows) == 18
     for row in report.rows:
         assert 5.0 < row["csr"] < 5.7 and 6.0 < row["ellpack"] < 7.0
@@ -145,11 +146,8 @@ def test_cycles_equal_the_closed_form(registry, product, n, block, sparsity, ban
 def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
     """With one pattern and a small search, for speed."""
     few = (TensorCore("CRISP 1:4 B64", "crisp-stc", 1, 64),)
-    for module in (designs, fig_8):
-        monkeypatch.setattr(module, "CRISP", few)
-    monkeypatch.setattr(fig_8, "COMPARED", ["NVIDIA-STC 2:4", "CRISP 1:4 B64", "DSTC"])
-    monkeypatch.setattr(fig_8, "SHOWN", ("CRISP 1:4 B64", DSTC.name))
-    report = fig_8.report(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
+    monkeypatch.setattr(designs, "CRISP", few)
+    report = report_of(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
     assert len(report.rows) == 2 * (4 + 2 + 2 * 4) + 5 * 3 and "## With all charges" in report.text
     assert "## Reproduced or not" in report.text and "| 512 x 2048 x 49 |" in report.text
     assert all(math.isfinite(row["speed"]) for row in report.rows)

@@ -6,7 +6,7 @@ import math
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.papers.commands import ROOMS
-from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, table_3, table_4
+from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, tables
 
 from sparsemap.cli.main import cli
 from sparsemap.spec import toml_text
@@ -63,7 +63,7 @@ SLOW = ("mse-fig-3", "mse-fig-9", "mse-fig-10", "mse-fig-11")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SMALL])
 def test_a_command_writes_a_table(name, tmp_path, work, monkeypatch):
     monkeypatch.setattr(fig_4, "BACKDROP", 4)
-    monkeypatch.setattr(table_4, "ROUNDS", 2)
+    monkeypatch.setattr(tables, "ROUNDS", 2)
     monkeypatch.setattr(surrogates, "LAYERS", 2)
     args = ["paper", name, "--out", str(tmp_path / "out"), "--work", str(work), *SMALL[name]]
     assert (done := CliRunner().invoke(cli, args)).exit_code == 0, done.output
@@ -72,10 +72,10 @@ def test_a_command_writes_a_table(name, tmp_path, work, monkeypatch):
     with (tmp_path / "out" / f"{name}.csv").open() as file:
         rows = list(csv.DictReader(file))
     if name == "mse-table-2":
-        assert all(math.isfinite(float(row[f"searched_{d:g}"])) for row in rows for d in table_3.DENSITIES)
+        assert all(math.isfinite(float(row[f"searched_{d:g}"])) for row in rows for d in tables.DENSITIES)
         return
     if name == "mse-table-3":
-        assert all(math.isfinite(float(row[order])) for row in rows for order in table_3.ORDERS)
+        assert all(math.isfinite(float(row[order])) for row in rows for order in tables.ORDERS)
         return
     if name == "mse-fig-11":
         assert len(rows) == 2 * 3 and all(float(row["generations_cold"]) > 0 for row in rows)
@@ -90,27 +90,32 @@ def test_a_command_writes_a_table(name, tmp_path, work, monkeypatch):
 
 
 def test_the_paper_keeps_99_7_percent():
-    columns = list(table_4.columns_of(table_4.printed("table-mse-4")).values())
-    assert table_4.matched(columns) == pytest.approx(0.9971, abs=5e-5)  # what its text says, from its table
-    means = table_4.over_aware(columns)
-    assert [round(ratio, 2) for ratio in means.values()] == [2.28, 1.17, 1.04]
+    found = densities.printed("table-mse-4")
+    columns = {
+        workload: dict(zip(tables.STRATEGIES, zip(*rows, strict=True), strict=True)) for workload, rows in found.items()
+    }
+    cells = tables.cells_of(columns)
+    matched = cells.where(own=True)["paper over"].geometric
+    assert matched == pytest.approx(0.9971, abs=5e-5)  # what its text says, from its table
+    means = {strategy: same["paper over"].geometric for strategy, same in cells.by("strategy").items()}
+    assert [round(ratio, 2) for ratio in means.values()] == [1, 2.28, 1.17, 1.04]
 
 
 def designs_of(*edps):
-    made = []
+    rows = []
     for strategy, edp in zip(("aware", "static 1.0"), edps, strict=True):
         whole = (*edp, *[1.0] * (len(densities.TESTED) - len(edp)))
-        reasons = tuple(("capacity:GLB",) if math.isinf(x) else () for x in whole)
-        made.append(densities.TestedDesign("w", "h", 0, strategy, whole, reasons))
-    return made
+        for density, x in zip(densities.TESTED, whole, strict=True):
+            about = {"workload": "w", "hardware": "h", "seed": 0, "strategy": strategy, "density": density, "edp": x}
+            rows.append(about | {"reasons": "capacity:GLB" if math.isinf(x) else ""})
+    return densities.over_best(rows).by("strategy").values()
 
 
 def test_ratios_are_over_the_best_and_what_does_not_fit_is_said():
     aware, static = designs_of((2.0, 3.0), (math.inf, 1.5))
-    ratios = densities.over_best([aware, static])
-    assert ratios["aware"][:3] == (1.0, 2.0, 1.0)
-    assert ratios["static 1.0"][:2] == (math.inf, 1.0)
-    assert robust._mean([static], {static.place: ratios}) == 1.0  # of those that are finite
-    assert robust._shown([aware], 1.1) == "1.10x"
-    assert robust._shown([static], 1.0) == "invalid at 1 (1.00x)"
-    assert robust._why([static]) == "seed 0 at 1 (capacity:GLB)"
+    assert aware.over_best[:3] == [1.0, 2.0, 1.0]
+    assert static.over_best[:2] == [math.inf, 1.0]
+    assert static.over_best.finite.geometric == 1.0
+    assert robust.shown(aware) == "1.07x"  # the eleventh root of 2
+    assert robust.shown(static) == "invalid at 1 (1.00x)"
+    assert robust.why(static) == "seed 0 at 1 (capacity:GLB)"

@@ -5,7 +5,8 @@ import math
 from pathlib import Path
 
 import pytest
-from sparsemap_plugins.papers.published.comparison import MODELS, accelerators, compared, report
+from sparsemap_plugins.papers.pages import report_of
+from sparsemap_plugins.papers.published.comparison import MODELS, accelerators, compared
 from sparsemap_plugins.papers.runs import Runner
 from timeloop_texts import ENERGIES, MAPPING, PROBLEM, TREE
 
@@ -21,7 +22,7 @@ def registry():
 
 
 def test_a_page_has_what_was_asked_for_beside_both_cost_models(registry):
-    page = report(Runner(workloads=("wiki-Vote",), registry=registry), "published")
+    page = report_of(Runner(workloads=("wiki-Vote",), registry=registry), "published")
     for row in page.rows:
         assert row["timeloop deviation"] == pytest.approx(row["timeloop"] / row["published"] - 1)
     assert "extensor: timeloop" in page.headline
@@ -54,7 +55,7 @@ def test_set_ups_of_a_clone_stand_in_place_of_designs(registry, tmp_path):
 
 def test_a_workload_that_has_no_figure_is_told_with_the_nearest_name(registry):
     with pytest.raises(SparseMapError, match="no workload 'wiki-Vot'; did you mean 'wiki-Vote'"):
-        report(Runner(workloads=("wiki-Vot",), registry=registry), "published")
+        report_of(Runner(workloads=("wiki-Vot",), registry=registry), "published")
 
 
 def test_the_committed_table_has_the_published_figures_as_they_are_now():

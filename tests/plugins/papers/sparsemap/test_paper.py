@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.papers import report
 from sparsemap_plugins.papers.commands import ROOMS
-from sparsemap_plugins.papers.runs import StudyRun, geometric_mean
-from sparsemap_plugins.papers.sparsemap import best_known, fig_7, quality, table_iv
+from sparsemap_plugins.papers.rows import Rows, geometric_mean, number
+from sparsemap_plugins.papers.runs import StudyRun, at, curve
+from sparsemap_plugins.papers.sparsemap import fig_7, quality, table_iv
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
@@ -115,14 +115,15 @@ def made(workload, edp, searcher="sparsemap", seed=0, history=None, **result):
 def test_ratios_leave_out_what_found_nothing():
     runs = [made("mm1", 2.0), made("mm1", 8.0, "sage-like"), made("mm1", math.inf, "random-pruned")]
     runs += [made("mm2", 1.0), made("mm2", 16.0, "sage-like"), made("mm2", 3.0, "random-pruned")]
-    rows = table_iv.cells(runs)
-    sage, mapper = (table_iv.mean_row(rows, "edge", name) for name in table_iv.BASELINES)
-    assert (sage["mean"], sage["geometric"], sage["cells"]) == (pytest.approx(10.0), pytest.approx(8.0), 2)
-    assert (mapper["mean"], mapper["cells"], mapper["none"]) == (pytest.approx(3.0), 1, 1)
+    sage, mapper = Rows(table_iv.pairs(table_iv.cells(runs))).by("baseline").values()
+    ratios = sage.ratio.finite
+    assert (ratios.mean, ratios.geometric, ratios.size) == (pytest.approx(10.0), pytest.approx(8.0), 2)
+    ratios = mapper.ratio.finite
+    assert (ratios.mean, ratios.size, mapper.none.total) == (pytest.approx(3.0), 1, 1)
 
 
 def test_the_best_known_of_a_cell_is_the_lowest_and_says_who_found_it():
-    known = best_known.best_of(best_known.of_runs([made("mm1", 3.0), made("mm1", 2.0, "sparsemap-paper", 4)]))
+    known = quality.best_of(quality.of_runs([made("mm1", 3.0), made("mm1", 2.0, "sparsemap-paper", 4)]))
     best = known["mm1", "edge"]
     assert (best.edp, best.searcher, best.seed, best.gap) == (2.0, "sparsemap-paper", 4, 2.0)
     assert quality.over_best(made("mm1", 3.0), known) == 1.5
@@ -135,7 +136,7 @@ def test_curves_know_when_a_design_was_found():
     assert run.best_at(np.array([5, 10, 25, 30])).tolist()[2:] == [5, 2]
     assert np.isnan(run.best_at(np.array([5, 10]))).all()
     assert (run.designs_to(4), run.designs_to(1)) == (30, math.inf)
-    assert report.curve("x", [run, run, run]).at(30) == 2
+    assert at(curve("x", [run, run, run]), 30) == 2
 
 
 def test_the_first_component_is_the_direction_of_most_variance():
@@ -148,13 +149,13 @@ def test_the_first_component_is_the_direction_of_most_variance():
 
 
 def test_numbers_as_texts():
-    assert (report.number(1.234e12), report.number(math.inf)) == ("1.23e12", "-")
+    assert (number(1.234e12), number(math.inf)) == ("1.23e12", "-")
     assert geometric_mean([2, 8]) == pytest.approx(4)
     assert math.isnan(geometric_mean([]))
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("sparsemap_plugins.papers.commands.import_module", lambda *name: pytest.fail("it was run"))
+    monkeypatch.setattr("sparsemap_plugins.papers.pages.import_module", lambda *name: pytest.fail("it was run"))
     (tmp_path / "file").touch()
     done = CliRunner().invoke(cli, ["paper", "fig-10", "--out", str(tmp_path / "file/below")])
     assert done.exit_code == 2 and "Not a directory" in done.stderr
