@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -19,17 +19,19 @@ from .tensor_files import Limits, read_nonzeros
 
 KEPT = 64
 """Room for cached tilings of a tensor, relative to the size of its coordinates."""
+DENSE_WORDS, DENSE = 1 << 24, 256
+"""Words of a tensor, in all and per nonzero, up to which sums over all boxes are tabulated."""
 
 
 class Tiling(NamedTuple):
     """The occupied tiles of one tiling, and the histogram of all tiles."""
 
-    owner: Array
-    """(nonzeros,) occupied tile of every nonzero."""
-    counts: Array
-    """(occupied tiles,) nonzeros per tile."""
-    corners: Array
-    """(ranks, occupied tiles) index of each tile."""
+    grid: tuple[int, ...]
+    """Number of tiles along each rank."""
+    places: Array
+    """(occupied tiles,) index in the grid, ascending."""
+    group: Array
+    """(occupied tiles,) index in `k`."""
     k: Array
     tiles: Array
     """Number of tiles with k nonzeros, including empty tiles."""
@@ -47,10 +49,22 @@ class DataOccupancy(Occupancy):
     label: str = "the tensor"
     actual: bool = False
     memory: Memory = attrs.field(init=False, repr=False)
+    sums: Array | None = attrs.field(init=False, repr=False)
+    """Nonzeros before every corner, by coordinate; None for tensors too large or too sparse."""
 
     @memory.default
     def _limited(self) -> Memory:
         return Memory(KEPT * self.coordinates.size)
+
+    @sums.default
+    def _summed(self) -> Array | None:
+        if math.prod(self.shape) > min(DENSE_WORDS, DENSE * self.coordinates.shape[1]):
+            return None
+        found = np.zeros([size + 1 for size in self.shape], np.int32)
+        found[tuple(self.coordinates + 1)] = 1
+        for axis in range(found.ndim):
+            np.cumsum(found, axis=axis, out=found)
+        return found
 
     @property
     def density(self) -> float:  # type: ignore[override]
@@ -58,16 +72,44 @@ class DataOccupancy(Occupancy):
 
     @remembered
     def _tiling(self, tile: tuple[int, ...]) -> Tiling:
-        corner = self.coordinates // np.minimum(tile, self.shape)[:, None]
         grid = tuple(-(-s // min(t, s)) for s, t in zip(self.shape, tile, strict=True))
-        places, owner, counts = np.unique(
-            np.ravel_multi_index(tuple(corner), grid), return_inverse=True, return_counts=True
-        )
-        k, tiles = np.unique(counts, return_counts=True)
+        if self.sums is not None:
+            found = self._within(tile, tile).ravel()
+            places = np.flatnonzero(found)
+            counts = found[places]
+        else:
+            places, counts = np.unique(self._cells(tile, tile), return_counts=True)
+        k, group, tiles = np.unique(counts, return_inverse=True, return_counts=True)
         empty = math.prod(grid) - len(places)
         if empty:
-            k, tiles = np.append(0, k), np.append(empty, tiles)
-        return Tiling(owner, counts, np.array(np.unravel_index(places, grid)), k, tiles)
+            k, group, tiles = np.append(0, k), group + 1, np.append(empty, tiles)
+        return Tiling(grid, places, group, k, tiles)
+
+    def _within(self, tile: tuple[int, ...], sub_tile: tuple[int, ...]) -> Array:
+        """Nonzeros of sub-tiles, aligned to their tile: an axis of tiles and one of the tile's sub-tiles per rank."""
+        assert self.sums is not None
+        some, axes = self.sums, list[int]()
+        for axis, (size, w, s) in enumerate(zip(self.shape, self._words(tile), sub_tile, strict=True)):
+            tiles, inside = np.arange(0, size, w)[:, None], np.arange(0, w, s)
+            edges = np.append(np.minimum(tiles + inside, size).ravel(), size)
+            some = np.diff(some.take(edges, axis=axis), axis=axis)
+            axes += [len(tiles), len(inside)]
+        return some.reshape(axes)
+
+    def _cells(self, tile: tuple[int, ...], sub_tile: tuple[int, ...]) -> Array:
+        """(nonzeros,) sub-tile of every nonzero: the tile's index in the grid times the sub-tiles of a tile, plus the
+        index in the tile."""
+        tiles, inside = np.zeros((2, self.coordinates.shape[1]), np.int64)
+        parts = 1
+        for size, w, s, at in zip(self.shape, self._words(tile), sub_tile, self.coordinates, strict=True):
+            along, part = np.arange(size), -(-w // min(s, w))
+            tiles = tiles * -(-size // w) + (along // w)[at]
+            inside = inside * part + (along % w // s)[at]
+            parts *= part
+        return tiles * parts + inside
+
+    def _words(self, tile: tuple[int, ...]) -> list[int]:
+        return [min(t, size) for t, size in zip(tile, self.shape, strict=True)]
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k) = share of the aligned tiles with exactly k nonzeros."""
@@ -82,17 +124,23 @@ class DataOccupancy(Occupancy):
         """Share of empty sub-tiles (aligned to their tile) in all tiles with exactly k nonzeros."""
         tiling = self._tiling(tile)
         at = positions(k, tiling.k, tile, self.label)
-        words = np.minimum(tile, self.shape)[:, None]
-        sub = np.minimum(sub_tile, words.ravel())[:, None]
-        grid = tuple(int(n) for n in -(-words // sub).ravel())
-        within = np.ravel_multi_index(tuple(self.coordinates % words // sub), grid)
-        numbers = np.sort(tiling.owner * math.prod(grid) + within)
-        occupied = numbers[np.diff(numbers, prepend=-1) > 0] // math.prod(grid)  # the tile of each occupied sub-tile
-        extent = np.minimum(words, np.array(self.shape)[:, None] - tiling.corners * words)
-        group = np.searchsorted(tiling.k, tiling.counts)
-        full = np.bincount(group[occupied], minlength=len(tiling.k))
-        every = np.bincount(group, (-(-extent // sub)).prod(axis=0), len(tiling.k))
-        share = np.where(every > 0, (every - full) / np.maximum(every, 1), 1.0)
+        words = self._words(tile)
+        if self.sums is not None:
+            occupied = self._within(tile, sub_tile) > 0
+            full = occupied.sum(axis=tuple(range(1, occupied.ndim, 2))).ravel()[tiling.places]
+        else:
+            parts = math.prod(-(-w // min(s, w)) for w, s in zip(words, sub_tile, strict=True))
+            own = np.unique(self._cells(tile, sub_tile)) // parts
+            full = np.bincount(np.searchsorted(tiling.places, own), minlength=len(tiling.places))
+        sizes: Any = 1  # sub-tiles of each occupied tile, with those cut off at an edge
+        for i, w, s, size in zip(
+            np.unravel_index(tiling.places, tiling.grid), words, sub_tile, self.shape, strict=True
+        ):
+            along = np.minimum(w, size - np.arange(0, size, w))
+            sizes = sizes * (-(-along // min(s, w)))[i]
+        every = np.bincount(tiling.group, sizes, len(tiling.k))
+        empty = np.bincount(tiling.group, sizes - full, len(tiling.k))
+        share = np.where(every > 0, empty / np.maximum(every, 1), 1.0)
         return share[at]
 
     def largest(self, tile: tuple[int, ...]) -> float:
