@@ -14,16 +14,23 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from common import asked, mean, say
+from common import asked, mean, publish, say
 from drawn import problem_of, text_of
 
 from sparsemap import search
 from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.pieces.loading import load
+from sparsemap.searching.best import gap_of
+from sparsemap.searching.convergence import convergence_of
 from sparsemap.writing import write_text
 
 BUDGETS = (500, 2_000, 20_000)
+VERDICTS = (500, 2_000)
+"""Budgets whose verdict is compared with ten times the designs; a search begins like one with a smaller budget."""
+WRONG = 1.03
+"""Gain by ten times the designs that refutes `converged`."""
 LONG_SEED = 1000
+STATES = ("proved", "converged", "improving")
 KNOWN = Path(__file__).with_name("known.csv")
 Row = dict[str, Any]
 
@@ -39,6 +46,12 @@ def searched(number: int, searcher: str, seed: int, budget: int) -> Row:
         for some in BUDGETS:
             scores = [batch.best_score for batch in found.history if batch.evaluations <= some]
             row[f"edp {some}"] = min(scores, default=float("inf")) if some <= budget else ""
+        for some in VERDICTS:
+            rows = [batch for batch in found.history if batch.evaluations <= some]
+            verdict = convergence_of(rows, gap_of(rows[-1].best_score, found.bound) if rows else None)
+            later = min(batch.best_score for batch in found.history if batch.evaluations <= 10 * some)
+            row[f"verdict {some}"] = verdict.state if verdict else ""
+            row[f"later {some}"] = rows[-1].best_score / later if verdict and 10 * some <= budget else ""
         best = found.best.score if found.best else float("inf")
         return row | {"best": best, "gap": found.gap, "seconds": time.process_time() - start}
 
@@ -79,20 +92,30 @@ def main() -> None:
             if given.half == "tune":
                 say(row["number"], row["searcher"], *(f"{row[f'edp {b}'] or 0:.4g}" for b in BUDGETS), row["problem"])
     known = known_of(given.known, rows)
-    table = []
+    searches = [row for row in rows if row["seed"] != LONG_SEED]
+    table, verdicts = [], []
     for name in names:
-        mine = [row for row in rows if row["searcher"] == name and row["seed"] != LONG_SEED]
+        mine = [row for row in searches if row["searcher"] == name]
         for budget in (some for some in BUDGETS if some <= given.budget):
             over, worst, number = excess(mine, known, budget)
-            table.append({"searcher": name, "designs": budget, "over the best known": f"{over:.3f}x",
+            table.append({"searcher": name, "designs": f"{budget:,}", "over best known": f"{over:.3f}x",
                           "worst": f"{worst:.2f}x", "of problem": number})  # fmt: skip
         gaps = [row["gap"] for row in mine if row["gap"]]
-        table[-1] |= {"gap": f"{mean(gaps):.2f}x", "above 2x": sum(gap > 2 for gap in gaps),
-                      "s": f"{mean(row['seconds'] for row in mine):.2f}"}  # fmt: skip
-    names = tuple(dict.fromkeys(key for row in table for key in row))
-    print(csv_text([{key: row.get(key, "") for key in names} for row in table], names))
-    if given.out:
-        write_text(given.out, csv_text(rows, tuple(rows[0])))
+        table[-1] |= {"over the bound": f"{mean(gaps):.2f}x", "above 2x": sum(gap > 2 for gap in gaps),
+                      "processor s": f"{mean(row['seconds'] for row in mine):.2f}"}  # fmt: skip
+        for budget in (some for some in VERDICTS if 10 * some <= given.budget):
+            of = {state: [row for row in mine if row[f"verdict {budget}"] == state] for state in STATES}
+            wrong = sum(row[f"later {budget}"] > WRONG for row in of["converged"])
+            verdicts.append({"searcher": name, "designs": f"{budget:,}", **{state: len(of[state]) for state in STATES},
+                             "wrong": wrong})  # fmt: skip
+    publish("quality", given.out, rows if given.half == "tune" else (), table=table_of(table), verdicts=table_of(verdicts),
+            half=given.half, problems=len(numbers), seeds=given.seeds, wrong=f"{100 * WRONG - 100:.0f}")  # fmt: skip
+
+
+def table_of(rows: list[Row]) -> list[list[str]]:
+    """A header, and the rows."""
+    head = list(dict.fromkeys(key for row in rows for key in row))
+    return [head, *([str(row.get(key, "")) for key in head] for row in rows)]
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from ..errors import SearchError, shortened, unknown
 
 COUNTS = ("all", "valid")
 """Designs counted against a budget: all evaluated designs, or the valid designs."""
+RACED = 500
+"""Designs of a search in the usual sizes of the dimensions, before it may try others (`race.py`)."""
 PROPOSALS = 1000
 """With only valid designs counted, largest number of proposals per design of the budget; then the search ends."""
 

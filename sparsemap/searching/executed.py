@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -18,8 +18,10 @@ from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .best import Best
 from .driver import Search
-from .race import Race
 from .result import Result
+
+if TYPE_CHECKING:
+    from .race import Race
 
 LEADING = 16
 """Largest number of best designs kept."""

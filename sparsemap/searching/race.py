@@ -18,12 +18,10 @@ from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .archive import Archive, History, Row
 from .best import gap_of
-from .budget import Budget
+from .budget import RACED, Budget
 from .driver import Search, Snapshot
 from .result import Result
 
-FIRST = 500
-"""Designs in the usual sizes before others are tried."""
 OTHERS = 2
 """Number of other sizes tried."""
 STAGES = ((100, 3), (250, 2), (500, 1))
@@ -45,13 +43,6 @@ class LaneBudget(Budget):
     @property
     def left(self) -> int:
         return max(self.total - self.spent - self.others(), 0)
-
-
-def raced(run: Search) -> bool:
-    """Whether a search, not begun yet, is worth a race: one that can pause, and that goes on after its first part."""
-    budget, problem = run.budget, run.problem
-    able = run.searcher.nested and budget.count == "all" and budget.total > FIRST and not problem.judge.opens
-    return able and problem.raced and bool(problem.space.other_sizes)
 
 
 class Race:
@@ -80,7 +71,7 @@ class Race:
 
     def _planned(self) -> Iterator[Search]:
         """The search of every batch."""
-        yield from _until(self.usual, FIRST)
+        yield from _until(self.usual, RACED)
         problem, others = self.usual.problem, self.usual.problem.space.other_sizes[:OTHERS]
         for sizes in others:
             other = problem.laid_out(sizes, WHY.format(1 + len(others)))

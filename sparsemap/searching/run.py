@@ -14,13 +14,13 @@ from ..errors import PluginError, SearchError
 from ..pieces.boundary import guarded
 from ..pieces.contracts import Array, Searcher
 from ..problem.problem import Problem
-from .budget import Budget
+from .budget import RACED, Budget
 from .driver import Search, Snapshot
-from .race import Race, raced
 from .result import Result
 
 if TYPE_CHECKING:
     from .journal import Journal
+    from .race import Race
     from .start import Given, Start
 
 
@@ -85,7 +85,12 @@ def started(
 
         check(problem)
         run.archive.leading = Leading()
-    return Race(run) if raced(run) else run
+    pauses = run.searcher.nested and run.budget.count == "all" and not problem.judge.opens
+    if not (pauses and run.budget.total > RACED and problem.space.other_sizes):
+        return run
+    from .race import Race
+
+    return Race(run)
 
 
 def completed(

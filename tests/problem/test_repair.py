@@ -1,5 +1,6 @@
 """Repaired genomes come with their designs, and a search decodes them once."""
 
+import attrs
 import numpy as np
 import pytest
 from toy_problem import toy_problem
@@ -27,7 +28,8 @@ def test_repaired_designs_are_those_of_the_repaired_genomes(workload, hardware):
 
 @pytest.mark.parametrize("searcher", ["sparsemap", "random"])
 def test_a_search_decodes_and_checks_little_more_than_it_evaluates(searcher, monkeypatch):
-    problem, budget, decoded, checked = load_problem("mm3", "cloud", registry=REGISTRY), 2000, [], []
+    budget, decoded, checked = 2000, list[float](), list[int]()
+    problem = attrs.evolve(load_problem("mm3", "cloud", registry=REGISTRY), raced=False)
     columns, check = segmentwise._columns, Space.check
 
     def counted_columns(space, segment, genes):

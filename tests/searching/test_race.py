@@ -14,8 +14,9 @@ from crashes import in_process, outcome, search_quietly
 from sparsemap import load_problem, search
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.searching.budget import RACED
 from sparsemap.searching.folder import finished, search_into
-from sparsemap.searching.race import FIRST, OTHERS, Race
+from sparsemap.searching.race import OTHERS, Race
 from sparsemap.searching.run import started
 
 REGISTRY = load()
@@ -57,7 +58,7 @@ def test_other_sizes_are_larger_unlike_the_usual_ones_and_all_different(problem)
 
 def test_all_designs_count_against_one_budget_and_the_history_has_them_all(result):
     assert result.evaluations == result.budget == BUDGET == sum(row["designs"] for row in result.raced)
-    assert len(result.raced) == 1 + OTHERS and result.raced[0]["designs"] >= FIRST
+    assert len(result.raced) == 1 + OTHERS and result.raced[0]["designs"] >= RACED
     assert result.history[-1].evaluations == BUDGET
     counts = [row.evaluations for row in result.history]
     assert counts == sorted(set(counts))
@@ -76,7 +77,7 @@ def test_the_best_sizes_are_those_of_the_result(problem, result):
 
 
 def test_a_larger_budget_begins_with_the_same_designs_and_is_never_worse(problem, result):
-    fewer, none = search(problem, 650), search(problem, FIRST)
+    fewer, none = search(problem, 650), search(problem, RACED)
     assert none.raced == () and fewer.best.score >= result.best.score
     for one in (fewer, none):
         assert one.history[:-1] == result.history[: len(one.history) - 1]  # the last batch is cut
@@ -93,7 +94,7 @@ def test_the_design_file_holds_the_sizes(result, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-@pytest.mark.parametrize("designs", [FIRST - 100, FIRST + 50, BUDGET - 50])
+@pytest.mark.parametrize("designs", [RACED - 100, RACED + 50, BUDGET - 50])
 def test_killed_among_other_sizes_it_ends_with_the_same_result(designs, problem, tmp_path):
     def kill(snapshot):
         if snapshot.evaluations >= designs:
@@ -116,11 +117,11 @@ def test_a_result_in_a_folder_is_known_again_and_a_lost_design_is_noticed(proble
 
 def test_an_interrupted_race_has_the_best_design_so_far(problem):
     def stop(snapshot):
-        if snapshot.evaluations > FIRST + 150:
+        if snapshot.evaluations > RACED + 150:
             raise KeyboardInterrupt
 
     found = search(problem, BUDGET, progress=stop)
-    assert found.interrupted and FIRST + 150 < found.evaluations < BUDGET
+    assert found.interrupted and RACED + 150 < found.evaluations < BUDGET
     assert found.best.score == min(row["score"] for row in found.raced)
 
 
@@ -136,7 +137,7 @@ def test_progress_never_goes_back_and_names_the_whole_budget(problem):
     ("searcher", "budget", "change"),
     [
         ("random", BUDGET, {}),
-        ("sparsemap", FIRST, {}),
+        ("sparsemap", RACED, {}),
         ("sparsemap", BUDGET, {"raced": False}),
         ("sparsemap", BUDGET, {"space": "paper"}),
         ("sparsemap", BUDGET, {"cost_model": "timeloop"}),

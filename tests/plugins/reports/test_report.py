@@ -58,7 +58,7 @@ def at(table, place):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("front")
-    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=600).write(path)
+    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=600, seed=1).write(path)
     return path
 
 
