@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import SpecError, listed
-from ..files import grouped, shown, times
+from ..files import grouped, shown
 from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of, weights_of
-from ..spec.units import format_count, format_energy
 from . import output as cli_output
 from .answers import answers
 from .group import INTERRUPTED, loaded
@@ -25,7 +24,6 @@ from .study import write_command
 
 if TYPE_CHECKING:
     from ..study.cells import Cell, Outcome
-    from ..study.network_result import NetworkResult
 
 T = TypeVar("T")
 
@@ -100,7 +98,7 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
     elif not quiet:
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
-        lines = totals_text(result).splitlines()
+        lines = result.totals_text().splitlines()
         if fused is not None:
             again = "again    with tensors on chip, a quarter of the designs"
             lines = [lines[0], again, *fused.totals_text().splitlines()]
@@ -122,34 +120,6 @@ def say_reasons(found: Iterable[tuple[str, str]]) -> None:
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
-
-
-def totals_text(result: NetworkResult) -> str:
-    from ..study.network_result import between_text, chip_line, edp_text, limits_text
-
-    about = f"{result.network} on {result.hardware}"
-    layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
-    each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"
-    lines = [f"{about}: {layers} {each}"]
-    edp, energy, cycles, seconds = result.edp, result.energy_pj, result.cycles, result.seconds
-    if edp is None or energy is None or cycles is None or seconds is None:
-        return "\n".join([*lines, "totals   incomplete: not every layer has a design"])
-    lines += [
-        f"EDP      {edp_text(result.costs)}, total energy times total time",
-        f"energy   {format_energy(energy)}",
-        f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
-        chip_line(result.costs),
-    ]
-    if limits := limits_text(((x.limit or "", x.repeat * (x.cycles or 0.0)) for x in result.layers), cycles):
-        lines.append(f"limits   {limits}")
-    if between := between_text([(result.network, result.hardware, result.between)]):
-        lines.append(f"besides  {between}")
-    if result.lacks:
-        lines.append(f"without  {listed(result.lacks)}")
-    if result.bound:
-        proof = f"proven for these sizes in space {result.space}: {times(result.gap)}"
-        lines.append(f"bound    {result.bound:.4g} pJ * cycles, {proof}")
-    return "\n".join(lines)
 
 
 @contextmanager
