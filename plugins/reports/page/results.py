@@ -19,26 +19,16 @@ from sparsemap.searching.breakdown import WAITING
 from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from ..amounts import COST_NAMES, change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart, Mark, strips
-from ..compare.shares import (
-    PARTS,
-    WORTH_NAMES,
-    in_order,
-    layer_table,
-    level_table,
-    ratio,
-    shares_of,
-    shares_text,
-    worth_of,
-)
+from ..compare import shares as apart
+from ..compare.shares import PARTS, WORTH_NAMES, in_order, ratio, worth_of
 from ..compare.sides import NETWORK, Compared, SidePart, alike, compared, gone, labelled, name_of, named, sides_of
 from ..compare.verdict import uncounted, verdict
 from ..network_charts import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
-from ..wording import CHIP_COSTS, chip_text, time_text
+from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design, fused
 from .content import Headline, Page, Section, made, totals
 
@@ -151,14 +141,11 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
-        blocks = [*design.section(outcome).blocks, *(_without_places(table) for table in tables if table)]
+        blocks = [*design.section(outcome).blocks]
+        for table in filter(None, tables):  # its numbers are of another file than the page's
+            rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
+            blocks.append(attrs.evolve(table, rows=rows))
         yield key, Section(part.name, blocks, text, f"layer-{part.folder.name.removesuffix('.toml')}")
-
-
-def _without_places(table: PageTable) -> PageTable:
-    """The table with numbers of another file than the page's."""
-    rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
-    return attrs.evolve(table, rows=rows)
 
 
 # ------------------------------------------------------------------------------------------------------- several results
@@ -236,18 +223,18 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
         if len(same) > 1:
             worth = worth_of(same)
             ordered = in_order(same, worth)
-            shares = shares_of(ordered, worth)
+            shares = apart.shares_of(ordered, worth)
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
             few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
-            text = f"Of all repetitions; {shares_text(ordered, worth)}."
+            text = f"Of all repetitions; {apart.shares_text(ordered, worth)}."
             more = len(shares) - len(few)
             text += f" Charts have the first {len(few)}; the table has {more} more." if more else ""
             charts = (stack(bars, key, among=every) for key in PARTS)
-            return [layer_table(ordered, shares), *charts, level_table(ordered, worth)], text
+            return [apart.layer_table(ordered, shares), *charts, apart.level_table(ordered, worth)], text
     return None
 
 
