@@ -66,11 +66,8 @@ def import_model(
     from .importer import ModelImport, import_weights
     from .model_import import import_model
 
-    registry, out, save_weights = (
-        load(),
-        out or Path(f"{model.stem}.toml"),
-        save_weights or bool(hardware and not prune),
-    )
+    registry, out = load(), out or Path(f"{model.stem}.toml")
+    save_weights = save_weights or bool(hardware and not prune)
     if out.suffix != ".toml":
         raise click.UsageError(f"--out is {str(out)!r}, expected a TOML file, such as {out.name + '.toml'!r}")
     if out.exists() and not overwrite:
