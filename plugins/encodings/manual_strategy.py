@@ -1,7 +1,6 @@
 """A sparse strategy set by hand, for any mapping: an expert's choice before a search of mappings (Section V-E).
 
-Tensors with enough zeros are compressed like CSR; the processing elements skip by compressed operands, and the compute
-unit gates."""
+Sparse tensors are compressed like CSR, processing elements skip by compressed operands, the compute unit gates."""
 
 from __future__ import annotations
 
