@@ -70,13 +70,11 @@ def _shown(value: Any) -> str:
 
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
-"""Columns of `NetworkResult.groups` left out on narrow terminals: shares of cycles and energy, units, cycles, gaps,
-time, limits."""
+"""Columns of `NetworkResult.groups` that narrow terminals leave out, first to last."""
 
 
 WIDE_PLAN = (9, 5, 7, 1, 6, 8)
-"""Columns of `FusedResult.table` left out on narrow terminals: reasons, cycles, utilisation, input levels, times,
-limits."""
+"""Columns of `FusedResult.table` that narrow terminals leave out, first to last."""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str, **where: Any) -> None:
@@ -115,8 +113,7 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
 
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
-    """Prints the reasons for missing designs, by name of the search: each reason once; an empty reason was already
-    printed."""
+    """Prints the reasons for missing designs by name of the search, each once; empty ones were printed before."""
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
@@ -124,8 +121,7 @@ def say_reasons(found: Iterable[tuple[str, str]]) -> None:
 
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Live progress of finished cells; failures are printed at once. Ctrl-C ends the program with a note; without a
-    `folder` nothing is kept."""
+    """Live progress of finished cells, failures at once. Ctrl-C ends with a note; without `folder` nothing is kept."""
     from ..searching.result import broken
     from ..study.cells import running
 
