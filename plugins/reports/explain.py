@@ -19,10 +19,9 @@ from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.spec.units import format_count, format_energy
 
-from .accesses import access_lines
 from .breakdown import breakdown_lines
 from .loop_nest import room
-from .outcome import DesignOutcome
+from .outcome import DesignOutcome, access_lines
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
 from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
 

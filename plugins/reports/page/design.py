@@ -11,12 +11,11 @@ from sparsemap.pieces.contracts import plain
 from sparsemap.problem.designs import Design, Loop
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from ..accesses import Accesses, effect
 from ..breakdown import breakdown_table
 from ..charts import Chart
 from ..design_charts import busy_chart, cycles_chart, energy_charts, product, roofline_chart
 from ..loop_nest import nest_levels
-from ..outcome import DesignOutcome
+from ..outcome import Accesses, DesignOutcome, effect
 from ..tables import Cell, PageTable, number, numbers
 from ..variants import Free
 from ..wording import change_text, einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
