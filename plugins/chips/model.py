@@ -71,7 +71,6 @@ class Tried:
     batch: int = 0
     """Batches so far: a chip starts only from earlier batches, so its worth does not depend on the number of jobs."""
     _pools: list[ProcessPoolExecutor] = attrs.field(factory=list)
-    """Pools of a single process each."""
     _homes: dict[str, int] = attrs.field(factory=dict)
     """Number of the pool with a chip's searches, by digest of the chip."""
 

@@ -71,12 +71,10 @@ class DesignTask:
     seed: int = 0
     jobs: int = 1
     searcher: Any = None
-    """Searcher of chips."""
     space: Any = None
     cost_model: Any = None
     share: str = "all"
     fuse: bool = True
-    """Whether tensors between layers may stay on chip."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -127,7 +125,6 @@ def outer_problem(task: DesignTask) -> Problem:
 
 
 CHOSEN = ("format", "mechanism")
-"""Kinds of units."""
 
 
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:

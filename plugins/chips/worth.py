@@ -26,7 +26,6 @@ from sparsemap.study.packets import bare
 from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
-"""Costs of a chip, by name."""
 STAGES = (0.2, 0.5, 1.0)
 """Shares of a layer's designs after which the chips of a batch are compared; designs of other sizes say little."""
 

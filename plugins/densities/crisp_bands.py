@@ -22,7 +22,6 @@ from .full_bands import heaviest
 Cut = tuple[int, tuple[int, ...]]
 """Rows of a tile, and columns per rank of `Columns`."""
 Widths = tuple[int, ...]
-"""Columns per rank."""
 Places = tuple[Bands, ...]
 """Positions, relative to the blocks, of the rows of tiles with a sub-tile."""
 
@@ -34,7 +33,6 @@ class CrispBands(Occupancy):
     shape: tuple[int, ...]
     columns: Columns
     block_rows: int
-    """Rows of a block."""
     blocks: int
     """C, number of blocks in a block row."""
     keep: int

@@ -233,4 +233,3 @@ COLUMNS: dict[str, Callable[[Any, Problem, Mistakes], Array]] = {
     "mechanisms": mechanism_column,
     "decoded": decoded_column,
 }
-"""Function providing the column of each key of `Fixed`."""

@@ -21,7 +21,6 @@ from .mechanisms import led
 
 COLUMNS = ("formats", "mechanisms")
 SLOTS = 5
-"""Rank slots of every tensor."""
 DENSE, INNER, OUTER = "uncompressed", "coordinate", "offset-pair"
 """Formats of uncompressed tensors, and of the innermost and the other ranks of compressed tensors."""
 SKIPS = {"P": "skip-q-by-p", "Q": "skip-p-by-q"}

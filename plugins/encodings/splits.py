@@ -25,7 +25,6 @@ class Factor:
 
     level: int
     text: str
-    """Text for messages."""
     among: tuple[int, ...] = ()
     """Allowed bounds; empty: any up to `most`."""
     most: float = math.inf

@@ -18,7 +18,6 @@ from .model_file import OnnxModel
 from .onnx_package import onnx_of, reported
 
 SAMPLES = 32
-"""Most samples run."""
 WORDS = 1 << 28
 """Most words in a tensor of a model to run."""
 BINS = 5

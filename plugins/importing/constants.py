@@ -60,7 +60,6 @@ class Constants:
     file_bytes: int
     """Bytes of the model and of its external tensors."""
     tensors: dict[str, Any] = attrs.field(factory=dict)
-    """Tensors of the file."""
     makers: dict[str, Any] = attrs.field(factory=dict)
     """By tensor, the node that computes it."""
     missing: set[str] = attrs.field(factory=set)

@@ -37,7 +37,6 @@ class ModelImport:
     """A network between model and file."""
 
     path: Path
-    """Path of the model or the weights."""
     out: Path
     registry: Registry
     save_weights: bool

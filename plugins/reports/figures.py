@@ -175,7 +175,6 @@ KINDS: dict[str, Callable[[PlotSource], Figure]] = {
     "pareto": pareto,
     "space": space,
 }
-"""Figures of `sparsemap plot`, by name."""
 
 
 OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}

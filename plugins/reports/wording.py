@@ -152,7 +152,6 @@ def area_text(mm2: float) -> str:
 
 
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
-"""Costs derived from the chip, with their text functions."""
 COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
 
 

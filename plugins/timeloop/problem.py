@@ -33,7 +33,6 @@ class Names:
     lone: str | None
     """Letter of a size-one dimension that indexes scalar tensors; None without scalar tensors."""
     levels: tuple[str, ...]
-    """Storage levels, outermost first."""
     compute: str
 
     @property

@@ -206,7 +206,6 @@ class Stack:
     levels: Sequence[Component]
     compute: Component
     tensors: Mapping[str, set[str]]
-    """Dimensions by tensor."""
     bypass: Mapping[str, list[str]]
     """Tensors that pass by, by level."""
     hollow: Collection[str]

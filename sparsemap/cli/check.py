@@ -88,7 +88,6 @@ class Check:
 
     registry: Registry
     file: str
-    """Name of the file in messages."""
     path: Path
     workloads: Sequence[tuple[str, Mapping[str, Any]]] = ()
     """Files and tables of workloads checked together with the file."""

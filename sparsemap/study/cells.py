@@ -68,13 +68,11 @@ class Cell:
     parts: Mapping[str, Any]
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
-    """Folder for the files of the cell."""
     count: str = "all"
     """Designs to count against the budget."""
     after: tuple[str, ...] = ()
     """Folders of cells to start from, the nearest first: this cell waits for their designs."""
     start: tuple[str, ...] = ()
-    """Files of further designs to start from."""
     axes: Mapping[str, str] = {}
     """The cell's values on the study's varied `AXES`."""
     bounded: bool = True

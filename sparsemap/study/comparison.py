@@ -27,7 +27,6 @@ from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
-"""The group of all cells."""
 BY = ("formats", "mechanisms", "space", "cost_model", "searcher", "hardware")
 """Axes that may be compared; the first that varies is the default."""
 NAMES = ("workload", "hardware", "searcher", *AXES, "seed")
@@ -140,7 +139,6 @@ class Comparison:
     over: str = "hardware"
     """Axes of the groups of means, with commas."""
     technologies: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Technologies of the results, by hardware."""
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -37,9 +37,7 @@ class FusedLayer:
     slides: str
     """For a sliding output, the live extent, the full extent, and the loop; empty: resident as a whole."""
     words: int
-    """Words of the output."""
     packed: bool
-    """Whether the output is compressed."""
     why: str
     """Reason against keeping the output on chip; empty if on chip."""
     energy_pj: float
@@ -50,7 +48,6 @@ class FusedLayer:
     used_words: float
     """Live words plus the words of the layer's tiles."""
     kept: tuple[str, ...]
-    """Tensors of the layer on chip."""
     kept_words: Mapping[str, int] = attrs.field(factory=dict)
     """Words on chip at a time, by tensor of `kept`."""
     walks: Mapping[str, str] = attrs.field(factory=dict)
@@ -61,7 +58,6 @@ class FusedLayer:
     utilisation: float | None = None
     """Effectual computes over cycles and compute units."""
     limit: str = ""
-    """Limit of the cycles."""
     by_level: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
@@ -76,7 +72,6 @@ class FusedResult:
 
     base: NetworkResult
     home: str
-    """The level on chip."""
     outside: str
     capacity: float = 0.0
     """Capacity of `home` in the network's widest words, the unit of all room."""
@@ -88,7 +83,6 @@ class FusedResult:
     score: float | None = None
     """Objective of this plan."""
     operations: str = "counted"
-    """Cost of operations between layers, see `search_network`."""
     matched: bool = False
     """Whether tensors are read in the packets they were written in; otherwise formats change at no cost."""
     error: str = ""

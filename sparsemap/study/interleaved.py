@@ -19,7 +19,6 @@ from .slides import Outermost, Slide
 from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
-"""Largest number of layers in a chain."""
 Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
 """Outermost loop of a layer, and packets of the sliding tensors into and out of it; None: the last layer's."""
@@ -39,7 +38,6 @@ class Member:
     slides: tuple[Slide, ...] = ()
     """Ranks for the output to slide along, into the next node."""
     words: int = 0
-    """Words of the output."""
     share: float = 1.0
     """Room of a word of the output."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)

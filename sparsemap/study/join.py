@@ -69,12 +69,10 @@ class Chosen:
 
     step: str
     place: Place
-    """Place of the output."""
     point: TablePoint
     live: tuple[tuple[str, Place], ...]
     """Live tensors during the step, including its inputs and its output."""
     live_words: float
-    """Room of the live tensors."""
     beside: float = 0.0
     """Room of the other interleaved steps, and of the sliding tensors in between."""
 

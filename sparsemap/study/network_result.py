@@ -55,7 +55,6 @@ class LayerResult:
     """Lower bound on the energy of the layer over all designs."""
     bound_cycles: float | None = None
     limit: str | None = None
-    """Limit of the cycles."""
     units_used: float | None = None
     """Share of the compute units with work."""
     start: str = ""
@@ -235,7 +234,6 @@ class NetworkResult:
 
 
 ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
-"""Keys to identify a result in a folder."""
 
 
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:

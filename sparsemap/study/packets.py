@@ -32,7 +32,6 @@ class TensorPlace:
 
     level: str
     packet: Packet = PLAIN
-    """Packets of the tensor at this level."""
     slides: str = ""
     """For a sliding tensor, the live extent, the full extent, and the loop, as text; empty: resident as a whole."""
     words: float = 0.0

@@ -83,9 +83,7 @@ class Plan:
     nodes: tuple[Node, ...]
     """Nodes with loops, in order."""
     graph: tuple[Node, ...] = ()
-    """All nodes."""
     batch: int = 1
-    """Samples at a time."""
     input_words: int = 0
     """Words of the network's input; 0 without a shape."""
     cells: tuple[Cell, ...]
@@ -95,7 +93,6 @@ class Plan:
     searcher: Searcher
     registry: Registry
     lacks: tuple[str, ...] = ()
-    """`Network.lacks`."""
     given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
     """By folder of the cell, genomes of an earlier plan for this layer, available to a new plan."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)

@@ -43,7 +43,6 @@ class Slide:
     across: int
     """Words of the tensor per position."""
     rank: int = 0
-    """Index among the ranks of the tensor."""
 
     def whole(self, extent: int, made: int, taken: int) -> bool:
         """Whether packets of `extent` positions are made whole (`made` at once) and taken whole (`taken` steps)."""

@@ -43,7 +43,6 @@ class DiffStep:
     texts: tuple[tuple[str, str, str], ...]
     """Name, value before and value after, per value."""
     alone: DesignOutcome
-    """The first design with this change only."""
     after: DesignOutcome
     """The first design after this change and all before it."""
 

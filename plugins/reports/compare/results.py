@@ -22,9 +22,7 @@ from .sides import Compared, alike, compared, labelled
 from .verdict import uncounted, verdict
 
 LESS = (1, 4, 7, 5)
-"""Columns of layers that narrow terminals omit."""
 Answer = tuple[list[str], dict[str, Any]]
-"""Lines, and the same as plain data."""
 
 
 def compare_results(paths: Sequence[Path], registry: Registry) -> Answer:

@@ -65,7 +65,6 @@ class Section:
 class Page:
     title: str
     lines: Sequence[str]
-    """Lines about the search."""
     tiles: Sequence[Headline]
     sections: Sequence[Section]
     warnings: Sequence[str] = ()

@@ -24,7 +24,6 @@ from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
-"""Of a row of a study."""
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 MARKS = 3000
 """Of a chart for each hardware together; more would make a page of many megabytes."""
