@@ -252,15 +252,15 @@ class Folding:
         branch = attributes_of(node).get(f"{chosen}_branch")
         if branch is None:
             return False
-        made = self._graph(branch, {}, scope, f"{name}/")
+        made = self._graph(branch, (), scope, f"{name}/")
         for out, name in zip(node.output, made, strict=False):
             if out:
                 self._take(self.make("Identity", [name], out))
         return True
 
-    def _graph(self, graph: Any, given: Mapping[str, str], scope: Mapping[str, str], prefix: str) -> list[str]:
-        """Write out a graph within a node, and return the names of its outputs."""
-        inner = {**scope, **given}
+    def _graph(self, graph: Any, given: Sequence[str], scope: Mapping[str, str], prefix: str) -> list[str]:
+        """Write out a graph within a node, and return the names of its outputs; `given`: tensors of its inputs."""
+        inner = {**scope, **dict(zip((value.name for value in graph.input), given, strict=True))}
         for tensor in graph.initializer:
             inner[tensor.name] = prefix + tensor.name
             self.constants.add(prefix + tensor.name, tensor)
@@ -288,9 +288,7 @@ class Folding:
         while (steps is None or step < steps) and (chosen or bool(going)):
             prefix = f"{name}/{step}/"
             turn, go = self.constant(f"{prefix}step", np.array(step)), self.constant(f"{prefix}go", np.array(True))
-            names = (turn, go, *states)
-            inner = dict(zip((value.name for value in body.input), names, strict=True))
-            condition, *made = self._graph(body, inner, scope, prefix)
+            condition, *made = self._graph(body, (turn, go, *states), scope, prefix)
             states, step = made[: len(states)], step + 1
             rows.append(made[len(states) :])
             going = self.values.get(condition)
@@ -321,8 +319,7 @@ class Folding:
                 place = self.constant(f"{prefix}{each}/at", np.array(length - 1 - step if turned else step))
                 self._take(self.make("Gather", [each, place], f"{prefix}{each}", axis=axis))
                 parts.append(f"{prefix}{each}")
-            inner = dict(zip((value.name for value in body.input), (*states, *parts), strict=True))
-            made = self._graph(body, inner, scope, prefix)
+            made = self._graph(body, (*states, *parts), scope, prefix)
             states = made[:kept]
             rows.append(made[kept:])
         found = len(rows[0])

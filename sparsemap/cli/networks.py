@@ -156,9 +156,9 @@ def known_hardware(names: Iterable[str]) -> str:
     return ",".join(found)
 
 
-def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
+def step_progress(items: Iterable[T], total: int, text: Callable[[T], str]) -> Iterator[T]:
     """The items, such as results of long computations, with progress counted and printed per item."""
-    with bar(quiet, total) as update:
+    with bar(False, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
                 update(done, total, text(item))

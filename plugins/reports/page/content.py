@@ -26,6 +26,10 @@ class Headline:
     note: str = ""
 
 
+def counted(label: str, count: int, note: str = "", of: str = "") -> Headline:
+    return Headline(label, PrintedNumber(count, f"{count:,}", of), note)
+
+
 @attrs.frozen
 class Text:
     block: ClassVar[str] = "text"

@@ -17,17 +17,17 @@ from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
 
+from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..compare.sides import OF_SEARCH, checked
 from ..design_charts import area_chart, convergence_chart, room_chart, tree_chart
 from ..front import front_chart
 from ..outcome import DesignOutcome
-from ..summary import executed_table, front_table
-from ..tables import PageTable, PrintedNumber, number, numbers, share
+from ..tables import PageTable, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import design
-from .content import Headline, Page, Section, Text, made, totals
+from .content import Headline, Page, Section, Text, counted, made, totals
 
 CLOSE = 1e-6
 
@@ -107,13 +107,9 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
         made.append(Headline("units in use", number(outcome.units / problem.compute_instances, share), text))
     if found.get("searcher"):
         seen = f"valid; {found['searcher']}, seed {found['seed']}, {found['seconds']:.1f} s"
-        made.append(_evaluations(found, f"{percent(found['valid_fraction'], 1)} {seen}"))
+        note = f"{percent(found['valid_fraction'], 1)} {seen}"
+        made.append(counted("designs evaluated", found["evaluations"], note, "evaluations"))
     return made
-
-
-def _evaluations(found: Mapping[str, Any], note: str = "") -> Headline:
-    count = found["evaluations"]
-    return Headline("designs evaluated", PrintedNumber(count, f"{count:,}", "evaluations"), note)
 
 
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
@@ -121,7 +117,8 @@ def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
     why = [Section("The design nearest to being valid lacks", [Text(lacks)])] if lacks else []
     title, none = f"{table['workload']} on {table['hardware']}", f"None of {table['proposed']:,} designs is valid."
     origin = _origin(path, table)
-    return Page(title, [origin], [_evaluations(table)], [*why, *_search(path, table)], [none])
+    tiles = [counted("designs evaluated", table["evaluations"], of="evaluations")]
+    return Page(title, [origin], tiles, [*why, *_search(path, table)], [none])
 
 
 def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = None) -> Iterator[Section]:

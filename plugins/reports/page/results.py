@@ -30,7 +30,7 @@ from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, 
 from ..variants import Base, freed
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design
-from .content import Headline, Page, Section, made, totals
+from .content import Headline, Page, Section, counted, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
 """Most bars in a chart of layers, most results with energy and time charts, and most layers named in a verdict."""
@@ -54,7 +54,7 @@ def network(folder: Path, registry: Registry) -> Page:
     after = "one step after the other" if whole.planned else after
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
-    tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
+    tiles.append(counted("layers", count, searched))
     warnings = uncounted([whole])
     warnings += [lost] if (lost := gone(folder)) else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
