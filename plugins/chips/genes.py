@@ -21,7 +21,6 @@ from sparsemap.spec.unstructuring import unstructure
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (a layer may use any unit, free of area), units alone."""
 MOST_CHANGES = 4
-"""Most genes changed by a move."""
 SIZES = 0.75
 """Share of changes to sizes, since a size matters more than a unit."""
 ANEW = 0.25

@@ -40,8 +40,7 @@ SOURCES = 1_000
 FEWEST = 16
 """Fewest designs of a search without starting designs."""
 LEAST = 0.25
-"""Least share of a layer's designs, for a layer of little cost, or for tensors on chip that the plans do not keep
-there."""
+"""Least share of a layer's designs: for a layer of little cost, or for tensors that plans do not keep on chip."""
 GIVEN = 2
 """Designs of a layer taken over from each starting chip."""
 
@@ -99,11 +98,9 @@ class Weight:
     """Share of the layer's runs by the tensors that stay on chip, as `P-Z`."""
 
     def share(self, kept: Kept) -> float:
-        """Relative share of the search with the tensors `kept` on chip: `LEAST`, plus the share of runs that keep some
-        of them."""
-        return LEAST + math.fsum(
-            share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
-        )
+        """Relative share of the search with `kept` on chip: `LEAST`, plus the share of runs that keep some of them."""
+        fitting = {some: set(some.split("-")) <= {*kept} if some else not kept for some in self.stays}
+        return LEAST + math.fsum(share for some, share in self.stays.items() if fitting[some])
 
 
 @lru_cache(maxsize=2)
@@ -199,15 +196,9 @@ Found = Mapping[str, Mapping[str, Any]]
 
 
 def searched(
-    index: int,
-    table: Mapping[str, Any],
-    inner: Inner,
-    near: Sequence[KnownChip],
-    folder: str | os.PathLike[str] = "",
-    until: float = 1.0,
-    weight: Weight | None = None,
-    seed: int | None = None,
-) -> dict[str, dict[str, Any]]:
+    index: int, table: Mapping[str, Any], inner: Inner, near: Sequence[KnownChip], folder: str | os.PathLike[str] = "",
+    until: float = 1.0, weight: Weight | None = None, seed: int | None = None,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Search a distinct layer on a chip, alone and with tensors on chip; results by folder of the cell.
 
     The searches share the layer's budget equally, since most layers end up with tensors on chip, or as `weight` says. A
@@ -252,10 +243,9 @@ def searched(
 
 
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
-    """Genomes of a layer's designs on other chips, transferred to this chip.
+    """Genomes of a layer's designs on other chips, transferred to this chip, if possible.
 
-    Loops of the first chip's designs are extended to fill larger sizes. A chip without transferable designs is left
-    out."""
+    Loops of the first chip's designs are extended to fill larger sizes."""
     found, rng = list[Array](), np.random.default_rng([inner.seed, index])
     for place, chip in enumerate(near):
         if genomes := chip.genomes[index][:GIVEN]:

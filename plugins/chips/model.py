@@ -69,10 +69,8 @@ class Tried:
     lines: dict[tuple[str, int, int], dict[str, Any]] = attrs.field(factory=dict)
     """Rows of an earlier run of the search, by digest, batch and stage."""
     batch: int = 0
-    """Number of batches so far. A chip starts only from chips of earlier batches, so its worth does not depend on the
-    number of jobs."""
+    """Batches so far: a chip starts only from earlier batches, so its worth does not depend on the number of jobs."""
     _pools: list[ProcessPoolExecutor] = attrs.field(factory=list)
-    """Pools of a single process each."""
     _homes: dict[str, int] = attrs.field(factory=dict)
     """Number of the pool with a chip's searches, by digest of the chip."""
 
@@ -282,8 +280,7 @@ class ChipModel(CostModel):
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
     ) -> list[KnownChip]:
-        """Chips with starting designs: the best earlier chip, the `NEAR` most similar (better first), and the unchanged
-        hardware."""
+        """Chips with starting designs: the best earlier one, the `NEAR` most similar, and the unchanged hardware."""
         every = segment.every(problem)
         span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 / UNIT for gene in every])
 

@@ -133,8 +133,18 @@ class ChipResult:
 
     def text(self) -> list[str]:
         """Printed lines of the command, without tables."""
-        final, other = self.final, self.reference
+        final, other, beside = self.final, self.reference, []
         power = final["energy_pj"] * 1e-12 / final["seconds"]
+        if self.platform:
+            edp, rule = edp_js(self.platform), "" if self.platform["allowed"] else ", which breaks a constraint"
+            text = f"{edp:.4g} J * s at {self.platform['area_mm2']:.4g} mm2{rule}"
+            less = f"the chip has {percent(1.0 - self.edp_js / edp, 1)} less"
+            beside = [f"           {self.base}, all layers with the same units: {text}; {less}"]
+        executed = [f"executed   none: {row['refused']}" for row in self.executed[:1]]
+        if (done := self.needed)["designs"]:
+            needs = f"they need {done['energy_pj']:.3f} of the energy and {done['cycles']:.3f} of the cycles claimed"
+            text = f"executed   {done['designs']} of {done['of']} designs, on sampled tensors"
+            executed = [f"{text}: {needs}, on the geometric mean"]
         return [
             f"{' + '.join(self.networks)}: a chip from the space of {self.base}",
             "",
@@ -146,23 +156,15 @@ class ChipResult:
             f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that had lost",
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
-            *self._compared(),
+            *beside,
             "judged     by plans of the networks, with tensors between layers on chip"
             if self.fuse
             else "judged     layer by layer: tensors between layers go through the outermost level",
-            *self._executed(),
+            *executed,
             "",
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
             *(f"{name:<26} {', '.join(of)}" for key in self.final["units"] for name, of in self._named(key)),
         ]
-
-    def _compared(self) -> list[str]:
-        if not self.platform:
-            return []
-        other = edp_js(self.platform)
-        beside = "" if self.platform["allowed"] else ", which breaks a constraint"
-        text = f"{self.base}, all layers with the same units: {other:.4g} J * s at {self.platform['area_mm2']:.4g} mm2{beside}"
-        return [f"           {text}; the chip has {percent(1.0 - self.edp_js / other, 1)} less"]
 
     @property
     def needed(self) -> dict[str, Any]:
@@ -170,14 +172,6 @@ class ChipResult:
         done = [row for row in self.executed if not row["refused"]]
         means = {key: math.exp(math.fsum(math.log(row[key]) for row in done) / len(done)) for key in TOTALS[:2] if done}
         return {"designs": len(done), "of": len(self.executed), **means}
-
-    def _executed(self) -> list[str]:
-        found = self.needed
-        if not found["designs"]:
-            return [f"executed   none: {row['refused']}" for row in self.executed[:1]]
-        needs = f"they need {found['energy_pj']:.3f} of the energy and {found['cycles']:.3f} of the cycles claimed"
-        done = f"executed   {found['designs']} of {found['of']} designs, on sampled tensors"
-        return [f"{done}: {needs}, on the geometric mean"]
 
     def units(self, key: str) -> Mapping[str, Sequence[str]]:
         found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]

@@ -29,6 +29,7 @@ from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from sparsemap.writing import write_text
 
+from .genes import ChipGenes
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .result import ChipResult, edp_js
@@ -70,12 +71,10 @@ class DesignTask:
     seed: int = 0
     jobs: int = 1
     searcher: Any = None
-    """Searcher of chips."""
     space: Any = None
     cost_model: Any = None
     share: str = "all"
     fuse: bool = True
-    """Whether tensors between layers may stay on chip."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -126,7 +125,6 @@ def outer_problem(task: DesignTask) -> Problem:
 
 
 CHOSEN = ("format", "mechanism")
-"""Kinds of units."""
 
 
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
@@ -145,35 +143,14 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     about = _about(task, problem, searcher)
     with Journal(task.out / JOURNAL_FILE, about, task.overwrite) as journal:
         tried.read(about, task.overwrite)
-        result = _designed(task, problem, searcher, tried, told or (lambda what, count, of, score: None))
+        search = ChipSearch(task, problem, model, tried, told or (lambda what, count, of, score: None))
+        try:
+            result = search.run(searcher)
+        finally:
+            tried.close()
         result.write(task.out)
         journal.path.unlink(missing_ok=True)  # while nobody else may have it
     return result
-
-
-def _designed(task: DesignTask, problem: Problem, searcher: Searcher, tried: Tried, told: Told) -> ChipResult:
-    try:
-        reference = _reference(task, problem, tried, told)
-        table = fixed_table(problem.hardware)
-        tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
-        tried.weights = weights_of(reference)
-        start = starts_of(problem, reference, min(STARTS, task.budget), task.seed)
-        own = segment_of(problem).own(problem, reference["used_most"])
-        if own is not None and not segment_of(problem).excess(own, problem):
-            tried.spared = digest_of(segment_of(problem).table(own, problem))
-        start = start if searcher.takes_migrants else None
-        run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
-        tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
-        try:
-            while run.ask() is not None:
-                run.tell(run.evaluate())
-                told("chips", run.budget.total - run.budget.left, task.budget, run.archive.score)
-        finally:
-            run.close()
-        tried.told = None
-        return _chosen(task, problem, run, tried, reference, told)
-    finally:
-        tried.close()
 
 
 def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, Any]:
@@ -195,89 +172,162 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
     return json.loads(json.dumps(parts, sort_keys=True, default=str))
 
 
-def _layers(tried: Tried, told: Callable[[int], None]) -> Callable[[Any, Iterable[int]], Iterable[Any]]:
-    """Parallel map over the layers of a chip."""
+@attrs.frozen(eq=False)
+class ChipSearch:
+    """The outer search of a task, and the final search of the chosen chip."""
 
-    def run(work: Callable[[int], Any], indices: Iterable[int]) -> Iterator[Any]:
-        for count, (_, found) in enumerate(tried.map(work, list(indices))):
-            told(count + 1)
-            yield found
+    task: DesignTask
+    problem: Problem
+    model: ChipModel
+    tried: Tried
+    told: Told
 
-    return run
+    @property
+    def segment(self) -> ChipGenes:
+        return segment_of(self.problem)
 
+    def run(self, searcher: Searcher) -> ChipResult:
+        """The result, after the reference, the search of chips, and the longer searches of the best chips."""
+        task, problem, tried, told = self.task, self.problem, self.tried, self.told
+        reference = self._reference()
+        table = fixed_table(problem.hardware)
+        tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
+        tried.weights = weights_of(reference)
+        start = starts_of(problem, reference, min(STARTS, task.budget), task.seed)
+        own = self.segment.own(problem, reference["used_most"])
+        if own is not None and not self.segment.excess(own, problem):
+            tried.spared = digest_of(self.segment.table(own, problem))
+        start = start if searcher.takes_migrants else None
+        run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
+        tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
+        try:
+            while run.ask() is not None:
+                run.tell(run.evaluate())
+                told("chips", run.budget.total - run.budget.left, task.budget, run.archive.score)
+        finally:
+            run.close()
+        tried.told = None
+        return self.chosen(run.searcher.name or run.searcher.type_name, reference)
 
-def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> dict[str, Any]:
-    """The unchanged hardware with formats and units chosen freely by every layer: start of searches, and comparison for
-    chips."""
-    table = fixed_table(problem.hardware)
-    file = task.out / REFERENCE / "reference.json"
-    about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
-    if file.exists():
-        kept = unsealed(file.read_bytes())
-        if kept is None:
-            logger.warning("%s is damaged; the reference designs are searched again", shown(file))
-        elif kept.get("about") == about:
-            return kept["found"]
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
-    count = len(layers_of(task.networks, task.plugin_dirs))
-    run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
-    found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
-    if found["reason"]:
-        raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
-    found["seconds"] = found["cycles"] / float(problem.chip.clock_hz)
-    write_text(file, sealed({"about": about, "found": found}))
-    return found
+    def _layers(self, what: str) -> Callable[[Any, Iterable[int]], Iterable[Any]]:
+        """Parallel map over the layers of a chip, told as `what`."""
 
+        def run(work: Callable[[int], Any], indices: Iterable[int]) -> Iterator[Any]:
+            every = list(indices)
+            for count, (_, found) in enumerate(self.tried.map(work, every), 1):
+                self.told(what, count, len(every), math.inf)
+                yield found
 
-def _chosen(
-    task: DesignTask, problem: Problem, run: Search, tried: Tried, reference: Mapping[str, Any], told: Told
-) -> ChipResult:
-    """The result, with the layers of the best chip searched again on the written chip, with only the units in use."""
-    ended = [row for row in tried.every if whole(row)]
-    if not ended:
-        counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
-        text = "; ".join(f"{count} of {name}" for name, count in counts.most_common(3))
-        raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
-    model = problem.cost_model
-    assert isinstance(model, ChipModel)
-    base = problem.hardware.name
-    about = f"One chip for {', '.join(task.networks)}, from the space of {base}"
-    named = {"kind": "hardware", "name": f"{base}-chip", "description": about, "source": "sparsemap design"}
+        return run
 
-    def named_of(row: Mapping[str, Any]) -> dict[str, Any]:
-        return named | {key: value for key, value in row["hardware"].items() if key not in named}
+    def _reference(self) -> dict[str, Any]:
+        """The unchanged hardware with units chosen freely by every layer: start of searches, and comparison."""
+        task, table = self.task, fixed_table(self.problem.hardware)
+        file = task.out / REFERENCE / "reference.json"
+        about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
+        if file.exists():
+            kept = unsealed(file.read_bytes())
+            if kept is None:
+                logger.warning("%s is damaged; the reference designs are searched again", shown(file))
+            elif kept.get("about") == about:
+                return kept["found"]
+        wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
+        run = self._layers("reference designs")
+        found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
+        if found["reason"]:
+            raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
+        found["seconds"] = found["cycles"] / float(self.problem.chip.clock_hz)
+        write_text(file, sealed({"about": about, "found": found}))
+        return found
 
-    longer = partial(_longer, task, problem, tried, told)
-    platform = _platform(problem, tried, reference, longer)
-    if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
-        reference = platform
-    going, turn = _finalists(problem, model, ended), 0
-    while len(going) > LAST:
-        turn += 1
-        leg = Leg(stage=len(STAGES) - 1, weights=tried.weights, seed=task.seed + turn)
-        going = [row | longer(named_of(row), row, leg=leg, beside=going[:1]) for row in going]
-        going = [going[place] for place in model.ranked(problem, going)][: max(LAST, len(going) // 2)]
-    shutil.rmtree(task.out / FINALS, ignore_errors=True)
-    finals = [longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
-    place = model.ranked(problem, finals)[0]
-    final, best = finals[place], tried.rows[going[place]["digest"]]
-    hardware = named_of(best)
-    own = tried.rows.get(tried.spared)
-    if own is not None and whole(own) and platform and model.ranked(problem, [final, platform])[0] == 1:
-        best, hardware = own, named_of(own)  # with more designs the hardware as it stands is better after all
-        final = longer(hardware, best, task.out / FINALS / best["digest"])
-    for name in folders_of(task.networks):
-        shutil.rmtree(task.out / name, ignore_errors=True)
-        shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
-    shutil.rmtree(task.out / FINALS)
-    executed = _executed(task, tried, told)
-    keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
-    return ChipResult(
-        hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
-        tried=tuple(tried.every), executed=tuple(executed),
-        parts_mm2=_parts(task.layer_on(hardware)), folders=tuple(folders_of(task.networks)),
-        searcher=run.searcher.name or run.searcher.type_name, **{key: getattr(task, key) for key in keys},
-    )  # fmt: skip
+    def chosen(self, searcher: str, reference: Mapping[str, Any]) -> ChipResult:
+        """The layers of the best chip are searched again on the written chip, with only the units in use."""
+        task, problem, model, tried = self.task, self.problem, self.model, self.tried
+        ended = [row for row in tried.every if whole(row)]
+        if not ended:
+            counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
+            text = "; ".join(f"{count} of {name}" for name, count in counts.most_common(3))
+            raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
+        base = problem.hardware.name
+        about = f"One chip for {', '.join(task.networks)}, from the space of {base}"
+        named = {"kind": "hardware", "name": f"{base}-chip", "description": about, "source": "sparsemap design"}
+
+        def named_of(row: Mapping[str, Any]) -> dict[str, Any]:
+            return named | {key: value for key, value in row["hardware"].items() if key not in named}
+
+        platform = self._platform(reference)
+        if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
+            reference = platform
+        going, turn = _finalists(problem, model, ended), 0
+        while len(going) > LAST:
+            turn += 1
+            leg = Leg(stage=len(STAGES) - 1, weights=tried.weights, seed=task.seed + turn)
+            going = [row | self._longer(named_of(row), row, leg=leg, beside=going[:1]) for row in going]
+            going = [going[place] for place in model.ranked(problem, going)][: max(LAST, len(going) // 2)]
+        shutil.rmtree(task.out / FINALS, ignore_errors=True)
+        finals = [self._longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
+        place = model.ranked(problem, finals)[0]
+        final, best = finals[place], tried.rows[going[place]["digest"]]
+        own = tried.rows.get(tried.spared)
+        if own is not None and whole(own) and platform and model.ranked(problem, [final, platform])[0] == 1:
+            best = own  # with more designs the hardware as it stands is better after all
+            final = self._longer(named_of(best), best, task.out / FINALS / best["digest"])
+        hardware = named_of(best)
+        for name in folders_of(task.networks):
+            shutil.rmtree(task.out / name, ignore_errors=True)
+            shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
+        shutil.rmtree(task.out / FINALS)
+        executed = self._executed()
+        keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
+        return ChipResult(
+            hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
+            tried=tuple(tried.every), executed=tuple(executed), parts_mm2=_parts(task.layer_on(hardware)),
+            folders=tuple(folders_of(task.networks)), searcher=searcher, **{key: getattr(task, key) for key in keys},
+        )  # fmt: skip
+
+    def _longer(
+        self, hardware: Mapping[str, Any], row: Mapping[str, Any] | None, folder: Path | None = None,
+        leg: Leg | None = None, beside: Sequence[Mapping[str, Any]] = (),
+    ) -> dict[str, Any]:  # fmt: skip
+        """Search the layers of a chip with four times the designs, or by the leg's settings.
+
+        Searches start from the designs of the chip's `row`, of chips beside it, and of the reference."""
+        task, tried = self.task, self.tried
+        inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+        assert tried.reference is not None
+        known = {one["digest"]: one for one in ([] if row is None else [row, *beside]) if whole(one)}
+        near = [*(source_of(one, self.segment, self.problem) for one in known.values()), tried.reference]
+        found = evaluated_chip(hardware, inner, near, leg, folder or "", self._layers("layers of the chip"))
+        if found["reason"]:
+            raise SearchError(f"the layers of the chip that was found: {found['error']}")
+        chip = task.layer_on(hardware).chip
+        areas = {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
+        return found | areas | {"seconds": found["cycles"] / float(chip.clock_hz)}
+
+    def _platform(self, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.
+
+        Constraints may be broken. Empty if a value of the hardware is not among the choices."""
+        own = self.segment.own(self.problem, reference["used_most"])
+        if own is None:
+            return {}
+        table = self.segment.table(own, self.problem)
+        row = self.tried.rows.get(digest_of(table))
+        table = table if row is None or not whole(row) else row["hardware"]
+        return self._longer(table, row) | {"allowed": not self.segment.excess(own, self.problem)}
+
+    def _executed(self) -> list[dict[str, Any]]:
+        """Execution of every design of the chosen chip on sampled tensors."""
+        task, within = self.task, PLAN_FOLDER if self.task.fuse else "*"
+        files = sorted(
+            file for name in folders_of(task.networks) for file in (task.out / name).glob(f"{within}/*.toml")
+        )
+        work = partial(executed_design, seed=task.seed, plugin_dirs=task.plugin_dirs)
+        found = {}
+        for count, (index, row) in enumerate(self.tried.map(work, [str(file) for file in files])):
+            self.told("designs executed", count + 1, len(files), math.inf)
+            found[index] = {"design": str(files[index].relative_to(task.out)), **row}
+        return [found[index] for index in sorted(found)]
 
 
 def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -288,63 +338,6 @@ def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any
         found.setdefault(json.dumps(ended[place]["set"], sort_keys=True, default=str), place)
     first, *others = found.values()
     return [ended[place] for place in (first, *others) if values[place] <= CLOSE * values[first]][:FINALISTS]
-
-
-def _longer(
-    task: DesignTask,
-    problem: Problem,
-    tried: Tried,
-    told: Told,
-    hardware: Mapping[str, Any],
-    row: Mapping[str, Any] | None,
-    folder: Path | None = None,
-    leg: Leg | None = None,
-    beside: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Search the layers of a chip with four times the designs, or by the leg's settings.
-
-    Searches start from the designs of the chip's `row`, of chips beside it, and of the reference."""
-    inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
-    count = len(layers_of(task.networks, task.plugin_dirs))
-    assert tried.reference is not None
-    known = [one for one in ([] if row is None else [row, *beside]) if whole(one)]
-    known = list({one["digest"]: one for one in known}.values())
-    near = [*(source_of(one, segment_of(problem), problem) for one in known), tried.reference]
-    run = _layers(tried, lambda done: told("layers of the chip", done, count, math.inf))
-    found = evaluated_chip(hardware, inner, near, leg, folder or "", run)
-    if found["reason"]:
-        raise SearchError(f"the layers of the chip that was found: {found['error']}")
-    chip = task.layer_on(hardware).chip
-    areas = {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
-    return found | areas | {"seconds": found["cycles"] / float(chip.clock_hz)}
-
-
-def _platform(
-    problem: Problem, tried: Tried, reference: Mapping[str, Any], longer: Callable[..., dict[str, Any]]
-) -> dict[str, Any]:
-    """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.
-
-    Constraints may be broken. Empty if a value of the hardware is not among the choices."""
-    segment = segment_of(problem)
-    own = segment.own(problem, reference["used_most"])
-    if own is None:
-        return {}
-    table = segment.table(own, problem)
-    row = tried.rows.get(digest_of(table))
-    table = table if row is None or not whole(row) else row["hardware"]
-    return longer(table, row) | {"allowed": not segment.excess(own, problem)}
-
-
-def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:
-    """Execution of every design of the chosen chip on sampled tensors."""
-    within = PLAN_FOLDER if task.fuse else "*"
-    files = sorted(file for name in folders_of(task.networks) for file in (task.out / name).glob(f"{within}/*.toml"))
-    work = partial(executed_design, seed=task.seed, plugin_dirs=task.plugin_dirs)
-    found = {}
-    for count, (index, row) in enumerate(tried.map(work, [str(file) for file in files])):
-        told("designs executed", count + 1, len(files), math.inf)
-        found[index] = {"design": str(files[index].relative_to(task.out)), **row}
-    return [found[index] for index in sorted(found)]
 
 
 def _parts(problem: Problem) -> dict[str, float]:

@@ -26,10 +26,8 @@ from sparsemap.study.packets import bare
 from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
-"""Costs of a chip, by name."""
 STAGES = (0.2, 0.5, 1.0)
-"""Shares of a layer's designs after which the chips of a batch are compared. No comparison precedes the searches, since
-designs from chips of other sizes say little."""
+"""Shares of a layer's designs after which the chips of a batch are compared; designs of other sizes say little."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,17 +41,13 @@ class Leg:
 
 
 def evaluated_chip(
-    table: Mapping[str, Any],
-    inner: Inner,
-    near: Sequence[KnownChip] = (),
-    leg: Leg | None = None,
-    folder: str | os.PathLike[str] = "",
-    run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
-) -> dict[str, Any]:
+    table: Mapping[str, Any], inner: Inner, near: Sequence[KnownChip] = (), leg: Leg | None = None,
+    folder: str | os.PathLike[str] = "", run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
+) -> dict[str, Any]:  # fmt: skip
     """Totals of a chip over all networks, costs of each distinct layer, and units in use, as plain data.
 
-    After a leg before the last, the numbers are of the designs so far. With a folder, the results of all layers and
-    plans are written there. `run` may search several layers at a time."""
+    After a leg before the last, they are of the designs so far. With a `folder`, layers and plans are written there.
+    `run` may search several layers at a time."""
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
     try:

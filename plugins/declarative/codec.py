@@ -162,8 +162,7 @@ def write_runs(rows: Array, bits: int, ended: bool) -> tuple[Array, Array]:
 
 
 def read_runs(tokens: list[int], length: int, bits: int, count: int | None) -> tuple[list[int], int]:
-    """Positions of one fiber, and the number of tokens read: `count`, or as many as cover `length` positions.
-    ValueError if the tokens cover more."""
+    """Positions of a fiber, and tokens read: `count`, or as many as cover `length` positions; ValueError beyond."""
     escape, told, found, at = 2**bits - 1, 0, [], 0
     while told < length if count is None else at < count:
         token = tokens[at]

@@ -53,8 +53,7 @@ class Counted(PositionList):
 
     @property
     def known(self) -> bool:
-        """Whether no field holds the number of entries: all groups have equally many, or the rank above gives the
-        number."""
+        """Whether no field has the number of entries: all groups have equally many, or the rank above says it."""
         return self.ended or (self.end == "even" and self.even > 0)
 
 

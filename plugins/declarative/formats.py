@@ -179,8 +179,9 @@ class ExpressionFormat(Format):
         return encoded(self, fiber, outer)
 
     def in_numbers(self, outer: Outer | None, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
-        """The format as numbers for `sparsemap/inner/fiber_codes.py`, equivalent to `encoded`, or without `outer` to
-        `units`: a code (CODE,), and inputs for fibers, (TOLD, N). None: not expressible there; call the format itself."""
+        """The format as numbers for `inner/fiber_codes.py`: a code (CODE,), and inputs for fibers, (TOLD, N).
+
+        Equals `encoded`, or without `outer` `units`. None: not expressible there; call the format itself."""
         if type(self) is not ExpressionFormat:
             return None
         if outer is None and (self.bits or self.metadata):

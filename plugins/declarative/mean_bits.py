@@ -1,5 +1,4 @@
-"""Formats of TOML as numbers for `sparsemap/inner/fiber_codes.py`, and the mean length of `codec.py`'s output (section
-6.2)."""
+"""Formats of TOML as numbers for `sparsemap/inner/fiber_codes.py`: the mean length of `codec.py`'s output (section 6.2)."""
 
 from __future__ import annotations
 

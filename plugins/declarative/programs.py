@@ -1,5 +1,4 @@
-"""Expressions of counts as programs for `sparsemap/inner/count_programs.py`: pairs of an operation and a number, for a
-stack."""
+"""Expressions of counts as programs for `sparsemap/inner/count_programs.py`: operation and number, for a stack."""
 
 from __future__ import annotations
 

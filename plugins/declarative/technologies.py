@@ -199,8 +199,7 @@ class TableTechnology(Technology):
         return scaled(tuple(self.scaling), nm, voltage)
 
     def _split(self, action: str) -> tuple[float, str]:
-        """Energy of an action as a share of a full access, and the access: read, write, or the same with prefix
-        metadata_."""
+        """Share of a full access for an action, and the access: read, write, or with prefix metadata_."""
         state, base = 1.0, action
         for prefix, fraction in (("gated_", self.gated_fraction), ("skipped_", self.skipped_fraction)):
             if action.startswith(prefix):

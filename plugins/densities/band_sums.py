@@ -25,16 +25,16 @@ sub-tile in 0, 1, .. kept blocks, or the occupancies of 0, 1, .. kept blocks."""
 Placed = tuple[Atoms, int, int, float]
 """Occupancies with probabilities, a factor for the occupancies, their row in `placed`, and their share of this row."""
 Share = tuple[int, Any, float, bool, bool]
-"""A band for `gathered`: row of `placed`, description of the band, share of the row, whether groups are cut, and
-whether the occupancy is independent of the sub-tile's rows."""
+"""A band for `gathered`: row of `placed`, description, share of the row, cut groups, and independence of sub-tile rows."""
 Full = tuple[Array, list[tuple[int, Array]], list[tuple[int, Array]]]
 """(strips,) logarithms for `fullest`: the number of strips, the probability of full bands by number of bands, and the
 share of these with an empty sub-tile by number of bands."""
 
 
 def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms:
-    """Occupancies of a band with these footprints, for `keep` of `blocks` blocks kept, times `none`. Footprints are
-    drawn one after the other, each hypergeometric given the remaining kept blocks."""
+    """Occupancies of a band with these footprints, for `keep` of `blocks` kept, times `none`.
+
+    Footprints are drawn in turn, each hypergeometric given the remaining kept blocks."""
     x, p, states = np.zeros(1, np.int64), np.full(1, none), np.array([0, 1])
     if none <= NEVER:
         return x[:0], p[:0]
@@ -70,8 +70,7 @@ def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms
 
 
 def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
-    """(rows, size) probabilities of band occupancies, split between the nearest two places `step` apart, modulo `size`,
-    a power of two."""
+    """(rows, size) occupancy probabilities, split between the nearest places `step` apart, modulo `size`, a power of two."""
     out, after = np.zeros(rows * size), np.zeros(rows * size)
     for (x, p), times, row, share in bands:
         functions.place(x, p, times, share, step, row * size, size, out, after)
@@ -81,8 +80,9 @@ def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
 def gathered(
     shares: list[Share], height: int, inner: int, known: dict[Any, Atoms], ask: Callable[..., Atoms]
 ) -> list[Placed]:
-    """Bands of `height` rows, `inner` with a sub-tile, in the form of `placed`. Occupancies come from `known`, under
-    ("_joined", (description, rows, inner)), or from `ask`. With whole groups, a band of one row is used."""
+    """Bands of `height` rows, `inner` with a sub-tile, as in `placed`; one row stands for whole groups.
+
+    Occupancies come from `known`, under ("_joined", (description, rows, inner)), or from `ask`."""
     every = [
         (at, (classes, height if partial else 1, 0 if certain else inner), share, 1 if partial else height)
         for at, classes, share, partial, certain in shares

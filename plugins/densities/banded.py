@@ -183,8 +183,7 @@ class BandedOccupancy(Occupancy):
 
     @remembered
     def _prefix(self, sub_a: int, sub_b: int, a: int, b: int) -> Array:
-        """Cumulative number of a tile's sub-tiles by delta relative to the tile: below each multiple of the greatest
-        common divisor from -a to b, and in all."""
+        """Cumulative sub-tiles of a tile by relative delta: below multiples of the common divisor, -a to b; and in all."""
         deltas = Grid(sub_a, sub_b, a // sub_a, b // sub_b).deltas(-a, b)
         common = math.gcd(sub_a, sub_b)
         number = np.zeros(b // common + a // common + 1, np.int64)

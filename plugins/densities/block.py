@@ -62,8 +62,7 @@ class BlockOccupancy(Occupancy):
         return self.blocks.empty((self._touched(tile),))
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
-        """Probability of an empty sub-tile, which touches some of the tile's blocks; j = k / words per block of these
-        are nonzero."""
+        """Probability of an empty sub-tile; j = k / words per block of the tile's blocks are nonzero."""
         touched, inner = self._touched(tile), self._touched(sub_tile)
         j = np.rint(np.asarray(k) * (touched / volume(tile))).astype(np.int64)
         return none_many(touched, min(inner, touched), j)

@@ -32,8 +32,7 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
 
 
 def padded(held: Iterable[int], shape: Iterable[int], words: int = 0) -> bool:
-    """Whether data of shape `held` can fill a tensor of this shape, padded with zeros: the tensor is at most a quarter,
-    or at most `words` words per rank, longer than the data."""
+    """Whether data of shape `held`, padded with zeros, fill this shape: at most a quarter or `words` longer per rank."""
     return all(size <= own + max(words, own // 4) for own, size in zip(held, shape, strict=True))
 
 
@@ -77,8 +76,7 @@ class Memory:
         return self.values.get(key)
 
     def keep(self, key: Any, value: Any) -> None:
-        """Store a result. When the recent results fill half the room, they become the older generation and the previous
-        older generation is dropped."""
+        """Store a result; once recent results fill half the room, they become the older generation."""
         self.values[key] = value
         self.size += _numbers(value)
         if 2 * self.size > self.limit:

@@ -22,7 +22,6 @@ from .full_bands import heaviest
 Cut = tuple[int, tuple[int, ...]]
 """Rows of a tile, and columns per rank of `Columns`."""
 Widths = tuple[int, ...]
-"""Columns per rank."""
 Places = tuple[Bands, ...]
 """Positions, relative to the blocks, of the rows of tiles with a sub-tile."""
 
@@ -34,7 +33,6 @@ class CrispBands(Occupancy):
     shape: tuple[int, ...]
     columns: Columns
     block_rows: int
-    """Rows of a block."""
     blocks: int
     """C, number of blocks in a block row."""
     keep: int
@@ -64,8 +62,7 @@ class CrispBands(Occupancy):
 
     @remembered
     def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array, float]:
-        """(strips,) weights, largest nonzeros per row of a band, and numbers of the tile kinds; then the index of each
-        kind in `_tile_kinds`, and the sum of the weights."""
+        """(strips,) weights, most nonzeros per row, tile kinds; indices in `_tile_kinds`; sum of weights."""
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
         kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
@@ -85,8 +82,7 @@ class CrispBands(Occupancy):
         return float(p[x == held].sum())
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """Occupancies of a band of `height` rows with probabilities; only outcomes with the sub-tile empty in `inner`
-        rows count."""
+        """Occupancies of a band of `height` rows; only with the sub-tile empty in `inner` rows."""
         (x, p), times = self._rows(classes, height, inner)
         return x * times, p
 
@@ -120,8 +116,7 @@ class CrispBands(Occupancy):
 
     @remembered
     def _places(self, rows: int, sub: int, whole: bool) -> tuple[Places, int]:
-        """Positions of the rows of tiles relative to the blocks, and 0. If all rows lie in one band and hold equally
-        many nonzeros, because groups are whole: the position of a single row, and the number of rows."""
+        """Positions of tile rows in the blocks, and 0; or of one row, and their number, if all rows are alike."""
         places = self._bands(rows, sub)
         (weight, apart, touched), *others = places
         height, inner, count = touched[0]

@@ -20,8 +20,7 @@ class FullestTiles(CrispBands):
     __slots__ = ()
 
     def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
-        """`empty_within` of the fullest tiles, by logarithms, because few tiles are as full; None on underflow. Rounded
-        to 14 digits, the accuracy reached: whole-number counts are rounded up later."""
+        """`empty_within` of the fullest tiles by logarithms, to 14 digits, since few are as full; None on underflow."""
         rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[Full]()
         for band in places:
             one = self._heaviest_strips(columns, sub, band.weight if band.rows == rows else 0)
@@ -48,8 +47,7 @@ class FullestTiles(CrispBands):
 
     @remembered
     def _full_strips(self, columns: Widths, sub: Widths, height: int, inner: int) -> Array:
-        """(strips,) logarithm of the probability of a full band; with `inner`, logarithm of the share with an empty
-        sub-tile."""
+        """(strips,) log probability of a full band; with `inner`, log share with an empty sub-tile."""
         kinds, at = self._filled_strips(columns, sub, inner > 0)
         chances = [kind.chance(height, inner) if kind else 0.0 for kind in kinds]
         with np.errstate(divide="ignore"):
@@ -64,8 +62,7 @@ class FullestTiles(CrispBands):
 
     @remembered
     def _filled_strips(self, columns: Widths, sub: Widths, inside: bool) -> tuple[list[Filled | None], Array]:
-        """Distinct results of `_filled` over the strips, with or without the sub-tile, and (strips,) the index of each
-        strip."""
+        """Distinct results of `_filled`, with or without the sub-tile, and (strips,) the index of each strip."""
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
         every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
         kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}

@@ -27,8 +27,7 @@ EXPONENT = 40.0
 Asked = tuple[Places, Widths]
 """A sub-tile: positions of its tiles, and its columns."""
 _Factor = tuple[Any, Array, int]
-"""Further bands: spectra of all these bands, or rows of the spectrum of one band; index of each strip's spectrum;
-number of bands in the second case."""
+"""Further bands: spectra of all, or rows of one band's spectrum; index per strip; number of bands in the second case."""
 TOGETHER = 1 << 14
 """Limit of places transformed together, to stay in the cache."""
 
@@ -79,8 +78,7 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _layout(self, cut: Cut) -> Lattice:
-        """Lattice of all occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3)))
-        = exp(-40)."""
+        """Lattice of occupancies in Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3))) = exp(-40)."""
         low, high, step = math.inf, -math.inf, 0
         for band, strip in self._positions(cut, cut):
             mean = variance = least = most = 0.0
@@ -99,8 +97,7 @@ class CrispSums(FullestTiles):
         return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
 
     def _empty_shares(self, about: tuple[Lattice, Widths, Places, Widths], asked: list[Asked]) -> list[Array]:
-        """`empty_within` at the lattice's occupancies, up to the last with a probability. `about`: lattice, columns and
-        positions of the tiles, columns of their parts."""
+        """`empty_within` at the lattice's occupancies with a probability; `about`: lattice, columns, positions, parts."""
         layout, columns, *_ = about
         found = {
             one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1
@@ -119,8 +116,7 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _known(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> tuple[Array, Array]:
-        """Whether lattice occupancies have a probability, up to the last, and these probabilities, with 1 in place of
-        none."""
+        """Which lattice occupancies, up to the last, have a probability; and it, with 1 in place of none."""
         one = self._of_tiles(layout, columns, places, sub)
         known = one > UNSEEN / 2
         stop = int(known.nonzero()[0][-1]) + 1
@@ -197,8 +193,7 @@ class CrispSums(FullestTiles):
         return repeated(np.fft.rfft(placed(held, len(held), size, step), axis=1), count, np.multiply, 1.0)
 
     def _mixed(self, columns: Widths, sub: Widths, height: int, inner: int) -> list[Placed]:
-        """For all kinds of tiles, the occupancies of a band with a sub-tile, with the joint probability of an empty
-        sub-tile; the kind, and the weight of the strips. `inner` is 0 without a sub-tile."""
+        """By kind of tile, occupancies of a band jointly with an empty sub-tile (`inner` rows, or 0); kind; weight."""
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
         return gathered(self._shares(columns, sub, inner), height, inner, self.memory.values, self._joined)

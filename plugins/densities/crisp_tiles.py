@@ -107,8 +107,7 @@ class CrispOccupancy(CrispSums):
 
     @remembered
     def _tile(self, tile: tuple[int, ...]) -> tuple[Cut, Lattice, float, Places]:
-        """Rows and columns of a tile, lattice, largest number of nonzeros, and positions; () where tiles are cut off at
-        an edge, since the number of sub-tiles then differs."""
+        """Rows, columns, lattice, most nonzeros and positions of a tile; () where tiles are cut off at an edge."""
         rows, columns = cut = self._cut(tile)
         sizes = (self.shape[0], *self.columns.ranks)
         even = not any(size % width for size, width in zip(sizes, (rows, *columns), strict=True))
@@ -123,8 +122,7 @@ class CrispOccupancy(CrispSums):
         return float(max(band.rows for band in self._bands(rows, rows)) * most)
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
-        """All words of the largest set of kept blocks, if granules lie within blocks; otherwise one granule per
-        nonzero."""
+        """All words of the largest set of kept blocks for granules within blocks; else one granule per nonzero."""
         (rows, columns), (high, wide) = self._cut(tile), self._cut(granule)
         words, grain, block = rows * math.prod(columns), high * math.prod(wide), self.columns.block
         within = self.columns.ranks[-1] % block == block % wide[-1] == self.block_rows % high == 0

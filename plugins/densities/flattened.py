@@ -1,5 +1,4 @@
-"""Other views of tensors: several ranks merged into one (5.8), or stored by hardware with N:M multiplexers independent
-of the pattern (5.9)."""
+"""Other views of tensors: ranks merged into one (5.8), or stored with N:M multiplexers whatever the pattern (5.9)."""
 
 from __future__ import annotations
 

@@ -26,8 +26,7 @@ from .common import Memory, remembered
 
 @attrs.frozen(eq=False, slots=False)
 class Footprint:
-    """Contents of one kept block inside a tile, per row, and the probability of an empty sub-tile. Equal footprints are
-    the same object (`_interned`)."""
+    """One kept block inside a tile, per row, with the probability of an empty sub-tile; equal ones are one object."""
 
     fixed: int
     """Nonzeros of the groups entirely inside the tile."""
@@ -59,8 +58,7 @@ class Footprint:
         return self.empty * math.prod(map(sum, self.partial_empty))
 
     def full(self, height: int, inner: int) -> float:
-        """Probability of a kept block of `height` rows being as full as possible, with the sub-tile empty in `inner`
-        rows."""
+        """Probability of a full kept block of `height` rows, with the sub-tile empty in `inner` rows."""
         outside, inside = self.fullest
         rows: float = power(outside, height - inner)
         return rows * power(inside, inner) if inner else rows
@@ -78,8 +76,7 @@ class Footprint:
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def blocks(self, height: int, inner: int, count: int) -> list[Atoms]:
-        """Occupancies of 0, 1, .. `count` kept blocks of `height` rows; only outcomes with the sub-tile empty in
-        `inner` rows count."""
+        """Occupancies of 0 .. `count` kept blocks of `height` rows; only with `inner` empty rows of the sub-tile."""
         x, p = added(_rows(self.partial, height - inner), _rows(self.partial_empty, inner))
         one = x + self.fixed * height, p * power(self.empty, inner)
         return list(accumulate([one] * count, added, initial=(np.zeros(1, np.int64), np.ones(1))))
@@ -122,9 +119,9 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
 
     @cached_property
     def apart(self) -> tuple[BandClasses, float] | None:
-        """If the sub-tile lies in whole groups of a single block: the band with this block never kept, and the
-        probability of an empty sub-tile row if the block is kept. The band's other contents are independent of this
-        event."""
+        """For a sub-tile in whole groups of one block: the band without it, and P(empty sub-tile row) if kept.
+
+        The band's other contents are independent of this event."""
         some = [(footprint, count) for footprint, count in self if not footprint.untouched]
         (footprint, count), *others = some or [(NEVER, 0)]
         if others or count != 1 or footprint is NEVER or footprint.partial_empty != footprint.partial:
@@ -309,9 +306,10 @@ class Columns:
 
     @remembered
     def _tiles(self, tile: Sequence[int]) -> tuple[Array, ...]:
-        """Groups, blocks and tiles of the columns. Per column: tile, numbered from 0, and group. Per group of a tile:
-        key, columns, group; starts and ends of tiles; a number for the contents. Per block of a tile: key and number.
-        Per tile: number."""
+        """Groups, blocks and tiles of the columns.
+
+        Per column: tile, numbered from 0, and group. Per group of a tile: key, columns, group; starts and ends of tiles;
+        a number for the contents. Per block of a tile: key and number. Per tile: number."""
         spans, _ = self._spans(tile, tile)
         column = owner = np.zeros(1, np.int64)
         for size, span, t in zip(self.ranks, spans, tile, strict=True):
@@ -338,8 +336,7 @@ class Columns:
         return np.where(seen, part, -1)
 
     def _spans(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Columns per rank after which tiles repeat in the same position relative to blocks, if sizes divide; and
-        likewise sub-tiles."""
+        """Columns per rank after which tiles, and sub-tiles, repeat relative to blocks, if sizes divide."""
         spans, inner_spans = list(self.ranks), list(self.ranks)
         last = len(spans) - 1
         if spans[last] % self.block == 0:  # no block reaches over a row of the last rank
@@ -352,8 +349,7 @@ class Columns:
         return spans, inner_spans
 
     def _classes(self, owner: Array, group: Array, inside: Array, taken: Array) -> list[tuple[int, BandClasses]]:
-        """Owners of groups, ascending, with footprints: `inside` columns of a group lie in the tile, `taken` of these
-        in the sub-tile."""
+        """Owners of groups, ascending, with footprints: `inside` columns in the tile, `taken` in the sub-tile."""
         if not len(owner):
             return []
         kinds = np.stack([inside, self.width(group), taken], axis=1)

@@ -56,8 +56,7 @@ def heaviest(classes: Classes, keep: int) -> int:
 
 
 def filled(classes: Classes, most: int, blocks: int, keep: int) -> Filled | None:
-    """A band with `most` nonzeros in each row, the maximum, keeping `keep` of its blocks; None: a necessary block is
-    never empty in the sub-tile."""
+    """A band with `most` nonzeros in each row, keeping `keep` blocks; None: a needed block never leaves the sub-tile empty."""
     heavy = tuple(one for one in classes if one[0] is not NEVER)
     if len(heavy) < len(classes) and heaviest(heavy, keep) != most:
         return None

@@ -22,7 +22,6 @@ class UniformOccupancy(Occupancy):
     matter."""
 
     shape: tuple[int, ...] = attrs.field(eq=False)
-    """Shape of drawn tensors."""
     words: int
     """N, words of the tensor."""
     nonzeros: int

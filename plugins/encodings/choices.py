@@ -22,10 +22,9 @@ Candidate = str | Mapping[str, Any]
 def build_candidates(
     segment: Segment, problem: Problem, kind: str, given: Mapping[str, Candidate]
 ) -> tuple[Piece, ...]:
-    """The pieces in order, by key in the segment's table. A table without `name` is named after its settings, such as
-    `run-length(lanes=4)`.
+    """The pieces in order, by key in the segment's table; a table without `name` is named after its settings.
 
-    `SpecError` with the nearest name for an unknown name, and for a table with the name of another candidate."""
+    `SpecError` with the nearest name for an unknown name, and for a table with another candidate's name."""
     file = problem.files.get("space", "")
 
     def build() -> tuple[Piece, ...]:
@@ -95,8 +94,7 @@ def moving(problem: Problem) -> Array:
 
 
 def below(high: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Random whole numbers from 0 to below `high`, a number or an array. Equal to `integers` with this size; an array
-    of bounds is faster for few numbers."""
+    """Random whole numbers below `high`, a number or an array; faster than `integers` with this size for few numbers."""
     return rng.integers(0, np.full(shape, high, dtype=np.int64))
 
 
@@ -206,19 +204,17 @@ class RankFormats(Choices):
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def owned(self, problem: Problem) -> Array | None:
-        formats = self.choices(problem)["format"]
         if problem.hardware.units is None:
             return None
         from .owned import owned_formats, some
 
-        owned = some(owned_formats(formats, problem), problem.tensors, "formats", problem, formats)
-        return None if owned is None else np.repeat(owned, self.slots, axis=0)
+        formats = self.choices(problem)["format"]
+        return np.repeat(some(owned_formats(formats, problem), problem, "formats", formats), self.slots, axis=0)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Match formats by name and tensors by role, aligned at the innermost rank; additional slots get the outermost
-        format."""
+        """Match formats by name and tensors by role, from the innermost rank; further slots repeat the outermost format."""
         from sparsemap.problem.similarity import pairs
 
         from .transfer import by_name
@@ -235,8 +231,7 @@ class RankFormats(Choices):
         return moved.reshape(-1, count)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """Change one tensor per design: one slot, one format from some slot inwards, one format above some slot, or the
-        formats of another tensor."""
+        """Change one tensor per design: a slot, a format inwards or above, or take another tensor's formats."""
         (compressed, _), tensors, changed = self.kinds(problem), len(problem.tensors), np.array(genes, order="C")
         kind = rng.random(genes.shape[1])
         high = [[tensors], [self.slots], [len(compressed)], [max(1, tensors - 1)]]
@@ -256,8 +251,7 @@ class RankFormats(Choices):
         return problem.remember((RankFormats.kinds, self), make)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Random genes: every tensor has one format on its innermost ranks, mostly on the last rank only, and another
-        format above."""
+        """Random genes: a tensor has one format on its innermost ranks, mostly the last, and another above."""
         compressed, shape = self.kinds(problem)[0], (len(problem.tensors), 1, count)
         inner = rng.integers(0, len(compressed), size=shape)
         plain = np.flatnonzero(compressed == 0)
@@ -267,9 +261,9 @@ class RankFormats(Choices):
         return slots.reshape(len(problem.tensors) * self.slots, count)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Repair invalid orders: an uncompressed format below a compressed format is invalid unless the format allows
-        it. Compressed slots above such a format change to this format. The innermost slot is kept, so a tensor remains
-        compressed or uncompressed."""
+        """Change compressed slots above an uncompressed format, invalid unless the format allows it, to this format.
+
+        The innermost slot is kept, so a tensor remains compressed or uncompressed."""
         changed = np.array(self.built(genes, problem), order="C")
         functions.below_like(changed, self.slots, *self.kinds(problem))
         return changed

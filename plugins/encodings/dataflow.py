@@ -238,7 +238,7 @@ class Dataflow(Segment):
         for name in levels:
             key, given = f"orders.{name}", self.orders.get(name)
             if given is not None:
-                rows = _listed_orders(key, given, dims, say, self.dims, _called(self.dims, problem.loops))
+                rows = self._listed(key, given, problem, say)
             elif math.factorial(len(dims)) <= MOST_SPLITS:
                 rows = list(permutations(range(len(dims))))
             else:
@@ -246,6 +246,21 @@ class Dataflow(Segment):
                 continue
             found.append(np.array(rows, dtype=np.int8).reshape(-1, len(dims)))
         return found
+
+    def _listed(self, key: str, given: Sequence[Any], problem: Problem, say: Mistakes) -> list[tuple[int, ...]]:
+        """Orders from a list of dimensions, or several lists, each once; without `dims` missing in the workload."""
+        called = _called(self.dims, problem.loops)
+        own = [called.get(dim, dim) for dim in problem.dims]
+        single = all(isinstance(dim, str) for dim in given)
+        rows: dict[tuple[int, ...], None] = {}
+        for i, one in enumerate([given] if single else given):
+            at = key if single else f"{key}[{i}]"
+            if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(dim, str) for dim in one):
+                say(at, f"expected a list of dimensions, found {shortened(one)}")
+                continue
+            row = say.order(at, [dim for dim in one if dim in own or dim not in self.dims], own)
+            rows |= {} if row is None else {tuple(row): None}
+        return list(rows)
 
     def _check_fanouts(self, problem: Problem, bounds: Sequence[Array], say: Mistakes) -> None:
         """Report levels with loops never fitting the fan-out together."""
@@ -264,30 +279,6 @@ def _called(dims: Mapping[str, str], loops: Loops) -> dict[str, str]:
     roles = {tensor.name: "Z" if tensor.output else next(operands) for tensor in loops.tensors}
     indexed = {dim: {roles[tensor.name] for tensor in loops.tensors if dim in tensor.dims} for dim in loops.sizes}
     return {dim: name for dim, own in indexed.items() for name, given in dims.items() if set(given) == own}
-
-
-def _listed_orders(
-    key: str,
-    given: Sequence[Any],
-    dims: Sequence[str],
-    say: Mistakes,
-    known: Mapping[str, str],
-    called: Mapping[str, str],
-) -> list[tuple[int, ...]]:
-    """Orders from a list of dimensions, or from several lists, without repetition; dimensions of `known` missing in the
-    workload are omitted."""
-    own = [called.get(dim, dim) for dim in dims]
-    single = all(isinstance(dim, str) for dim in given)
-    rows: dict[tuple[int, ...], None] = {}
-    for i, one in enumerate([given] if single else given):
-        at = key if single else f"{key}[{i}]"
-        if isinstance(one, str) or not isinstance(one, Sequence) or not all(isinstance(dim, str) for dim in one):
-            say(at, f"expected a list of dimensions, found {shortened(one)}")
-            continue
-        row = say.order(at, [dim for dim in one if dim in own or dim not in known], own)
-        if row is not None:
-            rows[tuple(row)] = None
-    return list(rows)
 
 
 ODD = np.random.default_rng(20250101).integers(1, 1 << 62, 64, dtype=np.int64) * 2 + 1

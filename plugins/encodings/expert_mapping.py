@@ -116,8 +116,8 @@ def spatial_bounds(sizes: Array, limit: int) -> Array:
 class DenseTraffic:
     """A rough dense estimate for choosing a mapping by hand: fitting tiles, and the energy of their transfers.
 
-    Much simpler than a cost model, and no substitute: windows do not overlap, nothing is compressed or skipped. Bounds
-    are (L, D, C) float64 for C mappings to compare; all mappings have the same loop order on every level."""
+    No cost model: windows do not overlap, nothing is compressed or skipped. Bounds are (L, D, C) float64 for C mappings
+    with the same loop order on every level."""
 
     def __init__(self, problem: Problem, order: Array) -> None:
         self.problem = problem

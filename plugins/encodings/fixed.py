@@ -111,15 +111,12 @@ class Fixed(Constant):
         """Report pieces missing among the units of the chip as mistakes."""
         tensors, places = ([one.name for one in some] for some in (problem.tensors, problem.places))
         parts = {"formats": ("format", tensors, owned_formats), "mechanisms": ("mechanism", places, owned_mechanisms)}
-        hardware = problem.hardware.name
-        for column, (kind, names, owned_of) in parts.items():
-            pieces: Any = self.choices(problem)[kind] if column in columns and problem.hardware.units else ()
-            owned = owned_of(pieces, problem) if len(pieces) else None
-            for name, values, mine in zip(names, columns.get(column, ()), () if owned is None else owned, strict=False):
-                for value in np.unique(values):
-                    if not mine[value]:
-                        text = f"{pieces[value].name!r}, which the units of hardware '{hardware}' do not have"
-                        say(f"{column}.{name}", text)
+        for column, (kind, names, owned_of) in parts.items() if problem.hardware.units else ():
+            pieces: Any = self.choices(problem)[kind] if column in columns else ()
+            rows = zip(names, columns[column], owned_of(pieces, problem), strict=True) if len(pieces) else ()
+            for name, value in ((x, value) for x, values, own in rows for value in np.unique(values) if not own[value]):
+                text = f"{pieces[value].name!r}, which the units of hardware '{problem.hardware.name}' do not have"
+                say(f"{column}.{name}", text)
 
 
 def formats_once(given: Mapping[str, tuple[Candidate, ...]]) -> dict[str, Candidate]:
@@ -236,4 +233,3 @@ COLUMNS: dict[str, Callable[[Any, Problem, Mistakes], Array]] = {
     "mechanisms": mechanism_column,
     "decoded": decoded_column,
 }
-"""Function providing the column of each key of `Fixed`."""

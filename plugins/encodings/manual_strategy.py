@@ -1,7 +1,6 @@
 """A sparse strategy set by hand, for any mapping: an expert's choice before a search of mappings (Section V-E).
 
-Tensors with enough zeros are compressed like CSR; the processing elements skip by compressed operands, and the compute
-unit gates."""
+Sparse tensors are compressed like CSR, processing elements skip by compressed operands, the compute unit gates."""
 
 from __future__ import annotations
 
@@ -22,7 +21,6 @@ from .mechanisms import led
 
 COLUMNS = ("formats", "mechanisms")
 SLOTS = 5
-"""Rank slots of every tensor."""
 DENSE, INNER, OUTER = "uncompressed", "coordinate", "offset-pair"
 """Formats of uncompressed tensors, and of the innermost and the other ranks of compressed tensors."""
 SKIPS = {"P": "skip-q-by-p", "Q": "skip-p-by-q"}

@@ -54,12 +54,12 @@ class GateSkip(Choices):
         return {"mechanisms": self.built(genes, problem).astype(np.int8)}
 
     def owned(self, problem: Problem) -> Array | None:
-        found = self.choices(problem)["mechanism"]
         if problem.hardware.units is None:
             return None
         from .owned import owned_mechanisms, some
 
-        return some(owned_mechanisms(found, problem), problem.places, "mechanisms", problem, found)
+        found = self.choices(problem)["mechanism"]
+        return some(owned_mechanisms(found, problem), problem, "mechanisms", found)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool

@@ -17,41 +17,35 @@ from .choices import compressing
 logger = logging.getLogger("sparsemap")
 
 
-def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
-    """(T, C) bool, by the tensors of `units.formats`; a format storing all positions needs no unit. None: all."""
-    units = problem.hardware.units
-    if units is None:
-        return None
-    owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
-    for text, names in units.formats.items():
+def owned_formats(formats: Sequence[Any], problem: Problem) -> Array:
+    """(T, C) bool, by the tensors of the hardware's `units.formats`; storing all positions needs no unit."""
+    owned, units = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0), problem.hardware.units
+    for text, names in units.formats.items() if units else ():
         if not problem.lacks(text):
             tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
             owned[tensor] |= [piece.name in names for piece in formats]
     return owned
 
 
-def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
-    """(A, C) bool, by the places of `units.mechanisms`; a mechanism without filters needs no unit. None: all."""
-    units = problem.hardware.units
-    if units is None:
-        return None
-    built, places = units.mechanisms, problem.places
+def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array:
+    """(A, C) bool, by the places of the hardware's `units.mechanisms`; without filters none is needed."""
+    built, places = problem.hardware.units.mechanisms if problem.hardware.units else {}, problem.places
     rows = [[x.name in built.get(y.name, ()) or not problem.filters(x, y) for x in mechanisms] for y in places]
     return np.array(rows)
 
 
-def some(
-    owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
-) -> Array | None:
-    """(n, C) bool, returned after checks. `SpecError` if the units of the chip leave a tensor or place without
-    candidates, or lack a piece added by the space's key `more`. Warns once about units not among the candidates."""
-    units, space, file = problem.hardware.units, problem.space_spec, problem.files.get("hardware", "")
-    for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
+def some(owned: Array, problem: Problem, key: str, pieces: Sequence[Any]) -> Array:
+    """(n, C) bool of a hardware with units, checked; warns once about units not among the candidates.
+
+    `SpecError` if a tensor or place has no candidate, or the units lack a piece of the space's key `more`."""
+    space, file, units = problem.space_spec, problem.files.get("hardware", ""), problem.hardware.units
+    choosing: Sequence[Any] = problem.tensors if key == "formats" else problem.places
+    for one, mine in zip(choosing, owned, strict=True):
         if not mine.any():
             text = f"leaves {one.name} without any candidate of space '{space.name}'"
             raise SpecError.at(file, f"units.{key}", text)
     built = units.names[key[:-1]] if units else ()
-    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}.union(built)
+    known = {x.name for i, x in enumerate(pieces) if owned[:, i].any()}.union(built)
     if lacks := [name for name in space.more.get(key[:-1], ()) if name not in known]:
         text = f"have no {lacks[0]!r}, which space '{space.name}' is to choose from besides"
         raise SpecError.at(file, f"units.{key}", text)

@@ -76,8 +76,7 @@ def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
 
 @cache
 def richer(size: int) -> tuple[int, ...]:
-    """Sizes with more divisors than every smaller size from `size` on, up to an eighth larger: 730 -> 732, 744, 756,
-    792."""
+    """Sizes, up to an eighth larger, with more divisors than all smaller ones from `size` on: 730 -> 732, 744, 756, 792."""
     if len(sizes := np.array(near_sizes(size, LARGER))) == 1:
         return ()
     small = np.arange(1, math.isqrt(int(sizes[-1])) + 1)[:, None]
@@ -128,8 +127,7 @@ def near_sizes(size: int, part: int) -> range:
 
 
 def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
-    """Padding for a problem, cached by contents: `plain` sizes follow the paper's rule, `largest` is the largest factor
-    of smooth sizes."""
+    """Padding for a problem, cached by contents; `plain`: sizes by the paper's rule, `largest`: factor of smooth sizes."""
     own = problem.loops, problem.mapping_levels, problem.workload, plain, largest
     alike = problem.chip, problem.hardware, problem.space_spec, problem.cost_model, problem.objective
     with _LOCK:
@@ -221,8 +219,7 @@ def _worth(problem: Problem, found: Evaluation) -> float:
 
 
 def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
-    """Sizes with a better expected score of tiles, one dimension after the other, largest first; None: no sufficient
-    improvement."""
+    """Sizes with a better expected score of tiles, dimension by dimension, largest first; None: not much better."""
     options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
     largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
     if not _foreseen(largest):

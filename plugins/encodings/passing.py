@@ -62,8 +62,7 @@ class Passing(Segment):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        """Match levels by name and tensors by role; for designs without these genes, use the levels kept by their
-        hardware."""
+        """Match levels by name and tensors by role; other designs have the levels kept by their hardware."""
         from sparsemap.problem.similarity import pairs
 
         own, there = {b: a for a, b in pairs(source.loops, target.loops)}, [level.name for level in source.levels]

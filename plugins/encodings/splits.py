@@ -25,7 +25,6 @@ class Factor:
 
     level: int
     text: str
-    """Text for messages."""
     among: tuple[int, ...] = ()
     """Allowed bounds; empty: any up to `most`."""
     most: float = math.inf
@@ -49,8 +48,7 @@ Constraint = Factor | TileConstraint
 
 
 def splits(size: int, levels: int, rules: Sequence[Constraint]) -> Array:
-    """All bounds by level (n, levels) int64 multiplying to the size and satisfying the rules; n may be 0. OverflowError
-    if too many."""
+    """All bounds (n, levels) int64 that multiply to the size and satisfy the rules, maybe none; OverflowError if too many."""
     if len(divisors(size)) > MOST_DIVISORS or sum(_reachable(size, levels, rules)[-1].values()) > MOST_SPLITS:
         raise OverflowError
     known: dict[tuple[int, int], list[tuple[int, ...]]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from sparsemap.problem.problem import Problem
 
 from .choices import moving
 from .inner import functions
+
+_wholes, _reals = partial(np.array, dtype=np.int64), partial(np.array, dtype=np.float64)
 
 
 def facts_of(problem: Problem, dims: Array, factors: Array) -> Any:
@@ -45,14 +48,6 @@ def facts_of(problem: Problem, dims: Array, factors: Array) -> Any:
     facts.comes, facts.kept = np.zeros(len(dims), dtype=np.uint8), np.zeros(len(dims), dtype=np.uint8)
     facts.extent, facts.words = np.zeros(len(problem.dims)), np.zeros(len(tensors))
     return facts
-
-
-def _wholes(values: Any) -> Array:
-    return np.array(values, dtype=np.int64)
-
-
-def _reals(values: Any) -> Array:
-    return np.array(values, dtype=np.float64)
 
 
 def nonzeros_of(problem: Problem) -> list[float]:

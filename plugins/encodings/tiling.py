@@ -1,5 +1,4 @@
-"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so every genome's bounds multiply to the
-sizes."""
+"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so that bounds multiply to the sizes."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ class PrimeFactors(LoopTiling):
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """Vary each design by one move: a factor moves to another level, or swaps with a factor there; whole loops move
-        or swap; factors from anywhere fill a spatial level; or a tensor becomes stationary during the loops of a level."""
+        """Vary each design: a factor or a loop moves or swaps, a spatial level is filled, or a tensor stays."""
         changed = np.array(genes, dtype=np.int64, order="C")
         count, batch = changed.shape
         if count and len(problem.mapping_levels) > 1:
@@ -125,8 +123,7 @@ class PrimeFactors(LoopTiling):
         return changed
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        """Random genes: dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor
-        is stationary."""
+        """Random genes: loops on one to three levels, mostly full spatial levels, some tensor stationary."""
         facts, (dims, _), D = self._facts(problem), self.factors(problem), len(problem.dims)
         levels = len(problem.mapping_levels)
         few = rng.integers(1, levels + 1, size=(3, D, count))  # the same one twice: on fewer levels
@@ -142,8 +139,7 @@ class PrimeFactors(LoopTiling):
         return genes
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """Move factors, in random order, out of spatial levels exceeding their fan-out, then out of buffers with tiles
-        too large."""
+        """Move factors, in random order, out of overfull fan-outs, then out of buffers with too large tiles."""
         changed, order = np.array(genes, dtype=np.int64, order="C"), rng.permutation(len(genes))
         packed = compressed_tensors(problem, columns)
         if packed is None:

@@ -1,7 +1,6 @@
 """Designs of one problem rewritten for another: the same orders and inner tiles, and choices by name.
 
-Dimensions are matched by name. A dimension of the target missing in the source lies entirely in the outermost level, at
-its place in the workload."""
+Dimensions match by name; others lie in the outermost level, at their place in the workload."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ def moved_order(order: Array, source: Problem, target: Problem) -> Array:
 
 
 def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
-    """(L, D, B) -> (L, D', B) float64. From the innermost level outwards, each bound is the largest divisor of the
-    remaining size up to the source's bound; the outermost level gets the remainder."""
+    """(L, D, B) -> (L, D', B): from the innermost level, the largest fitting divisors up to the source's bounds."""
     levels, _, batch = bounds.shape
     scaled = np.ones((levels, len(target.dims), batch))
     for axis, (dim, size) in enumerate(target.sizes.items()):
@@ -47,9 +45,7 @@ def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
 
 
 def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> Array:
-    """(L, D, B) -> (L, D, B): move prime factors, largest first, from temporal into spatial levels while they fit.
-
-    Ties are broken at random, so equal designs may differ afterwards."""
+    """(L, D, B) -> (L, D, B): move prime factors, largest first, into spatial levels with room; ties at random."""
     filled = bounds.copy()
     spatial = [(i, level.limit) for i, level in enumerate(problem.mapping_levels) if level.spatial]
     temporal = [i for i, level in enumerate(problem.mapping_levels) if not level.spatial]

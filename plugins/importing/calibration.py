@@ -18,7 +18,6 @@ from .model_file import OnnxModel
 from .onnx_package import onnx_of, reported
 
 SAMPLES = 32
-"""Most samples run."""
 WORDS = 1 << 28
 """Most words in a tensor of a model to run."""
 BINS = 5
@@ -64,16 +63,13 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
             part = slice(sample * step, (sample + 1) * step)
             found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
             pairs = zip(tensors, found, strict=True)
-            yield {name: _by_channel(array != zeros.get(name, 0)) for name, array in pairs}
-
-
-def _by_channel(nonzero: Array) -> Array:
-    """Nonzero shares by channel: the second axis of images, the last axis of rows.
-
-    A tensor of zeros counts as having a nonzero, since densities are above 0."""
-    channels = 1 if nonzero.ndim > 3 else nonzero.ndim - 1
-    shares = nonzero.mean(tuple(axis for axis in range(nonzero.ndim) if axis != channels))
-    return shares if shares.any() else np.full_like(shares, 1 / nonzero.size)
+            measures = {}
+            for name, array in pairs:
+                channels = 1 if array.ndim > 3 else array.ndim - 1  # of images, or of rows
+                shares = (array != zeros.get(name, 0)).mean(tuple(x for x in range(array.ndim) if x != channels))
+                # a tensor of zeros counts as having a nonzero, since densities are above 0
+                measures[name] = shares if shares.any() else np.full_like(shares, 1 / array.size)
+            yield measures
 
 
 def density(shares: Sequence[float]) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemap.cli.answers import answers
+from sparsemap.cli.group import other_verb
 from sparsemap.cli.study import run_options, run_written
 from sparsemap.cli.verbs import Importer
 from sparsemap.errors import SparseMapError, SpecError, listed, readable
@@ -66,11 +67,8 @@ def import_model(
     from .importer import ModelImport, import_weights
     from .model_import import import_model
 
-    registry, out, save_weights = (
-        load(),
-        out or Path(f"{model.stem}.toml"),
-        save_weights or bool(hardware and not prune),
-    )
+    registry, out = load(), out or Path(f"{model.stem}.toml")
+    save_weights = save_weights or bool(hardware and not prune)
     if out.suffix != ".toml":
         raise click.UsageError(f"--out is {str(out)!r}, expected a TOML file, such as {out.name + '.toml'!r}")
     if out.exists() and not overwrite:
@@ -138,16 +136,16 @@ def _prune(found: ModelImport, pattern: str, hardware: str, designs: int | None)
 
     from sparsemap.writing import replacing
 
-    ctx = click.get_current_context()
-    root = ctx.find_root().command
-    verb = root.get_command(ctx, "prune") if isinstance(root, click.Group) else None
+    verb = other_verb("prune")
     if verb is None or found.model is None:
         raise click.UsageError("--prune needs an ONNX model, and the plugin that has the verb `prune`")
     folder = found.out.parent / f"{found.out.stem}-pruned"
     with replacing(folder / "weights.npz") as temporary, open(temporary, "wb") as file:
         np.savez(file, allow_pickle=False, **found.weights())
     more = {"method": "nm-only", "criterion": "l1", "pattern": pattern, "network": str(found.out), "out": folder}
-    ctx.invoke(verb, source=str(folder / "weights.npz"), hardware=hardware, designs=designs, **more)
+    click.get_current_context().invoke(
+        verb, source=str(folder / "weights.npz"), hardware=hardware, designs=designs, **more
+    )
 
 
 def _pairs(option: str, texts: tuple[str, ...], words: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -35,7 +35,6 @@ class Connection:
     shapes: dict[str, Shape]
     """Output shape by layer; initially the shape of the network's input."""
     taken: set[str]
-    """Names of layers."""
     layers: list[ImportedLayer] = attrs.field(factory=list)
     _views: dict[tuple[str, Shape], str] = attrs.field(factory=dict)
 

@@ -60,7 +60,6 @@ class Constants:
     file_bytes: int
     """Bytes of the model and of its external tensors."""
     tensors: dict[str, Any] = attrs.field(factory=dict)
-    """Tensors of the file."""
     makers: dict[str, Any] = attrs.field(factory=dict)
     """By tensor, the node that computes it."""
     missing: set[str] = attrs.field(factory=set)
@@ -99,16 +98,6 @@ class Constants:
     def __contains__(self, name: str) -> bool:
         return name in self.tensors or name in self.makers
 
-    def _alike(self, name: str, node: Any, shape: tuple[int, ...]) -> Array:
-        """A constant of a single repeated word."""
-        self._spent["equal"] += math.prod(shape)
-        if self._spent["equal"] > EQUAL:
-            text = f"takes {self._spent['equal']:,} words or more to compute; the limit for this file is {EQUAL:,}"
-            raise SpecError.at(shown(self.path), f"constant '{name}'", text)
-        value = attributes_of(node).get("value")
-        word = np.float32(0) if value is None else onnx_of("onnx.numpy_helper").to_array(value).reshape(())
-        return np.broadcast_to(word, shape)
-
     def root(self, name: str, through: frozenset[str] = MOVED) -> str:
         """The constant with the same words, possibly in another order or type."""
         while (node := self.makers.get(name)) is not None and node.op_type in through:
@@ -116,12 +105,18 @@ class Constants:
         return name
 
     def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
-        """The words of a constant, computed from other constants if within the limits."""
+        """The words of a constant: read, a single repeated word, or computed from others within the limits."""
         if name in self.tensors:
             return self.read(name)
         root = self.makers.get(self.root(name, ARRANGED))
         if root is not None and root.op_type == "ConstantOfShape" and name in shapes:
-            return self._alike(name, root, shapes[name])
+            self._spent["equal"] += math.prod(shapes[name])
+            if self._spent["equal"] > EQUAL:
+                text = f"takes {self._spent['equal']:,} words or more to compute; the limit for this file is {EQUAL:,}"
+                raise SpecError.at(shown(self.path), f"constant '{name}'", text)
+            value = attributes_of(root).get("value")
+            word = np.float32(0) if value is None else onnx_of("onnx.numpy_helper").to_array(value).reshape(())
+            return np.broadcast_to(word, shapes[name])
         needed = self._needed(name)
         self._check(name, needed, shapes)
         found: dict[str, Array] = {}

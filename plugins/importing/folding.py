@@ -96,10 +96,11 @@ class Folding:
             for one in made or [node]:
                 self._take(one, scope, MODERN if made else 0)
 
-    def make(self, kind: str, given: Sequence[str], out: str, like: Any = None, **attributes: Any) -> Any:
-        """A replacement node with the name of `like`."""
-        name = like.name or like.output[0] if like is not None else out
-        return onnx_of("onnx.helper").make_node(kind, list(given), [out], name=name, **attributes)
+    def make(self, kind: str, given: Sequence[str], out: str | Sequence[str], like: Any = None, **about: Any) -> Any:
+        """A replacement node with attributes `about` and the name of `like`."""
+        outputs = [out] if isinstance(out, str) else list(out)
+        name = like.name or like.output[0] if like is not None else outputs[0]
+        return onnx_of("onnx.helper").make_node(kind, list(given), outputs, name=name, **about)
 
     def constant(self, name: str, value: Any) -> str:
         """Add a constant that is not in the file, and return its name."""
@@ -116,29 +117,19 @@ class Folding:
     # -- one node
 
     def _take(self, node: Any, scope: Mapping[str, str] | None = None, version: int = 0) -> None:
+        """Append a node, and set the types and words of its outputs."""
         self._room(node, 1)
         for name in filter(None, node.output):
             if name in self._seen:
                 raise SpecError.at(self.file, told(node), f"makes tensor '{name}', which is there already")
             self._seen.add(name)
         self.nodes.append(node)
-        self._typed(node, scope or {}, version)
-
-    def _room(self, node: Any, more: int) -> None:
-        """Raise SpecError if `more` further nodes exceed the limit."""
-        if len(self.nodes) + more > NODES:
-            raise SpecError.at(
-                self.file, told(node), f"is more than the {NODES:,} nodes that are read, loops written out"
-            )
-
-    def _typed(self, node: Any, scope: Mapping[str, str], version: int) -> None:
-        """Set the types and words of a node's outputs."""
         if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
             self.constants.add(node.output[0], node.attribute[0].t)
             self._known(node.output[0], node.attribute[0].t)
             return
         self.constants.made(node)
-        self._infer(node, scope, version)
+        self._infer(node, scope or {}, version)
         shapes = [self.shape(name) for name in (*node.input, *node.output) if name not in self.constants.tensors]
         self._listed += sum(shape[0] for shape in shapes if len(shape) == 1)
         if self._listed > WRITTEN:
@@ -146,21 +137,24 @@ class Folding:
             raise SpecError.at(self.file, told(node), text)
         self._compute(node)
 
+    def _room(self, node: Any, more: int) -> None:
+        """Raise SpecError if `more` further nodes exceed the limit."""
+        if len(self.nodes) + more > NODES:
+            text = f"is more than the {NODES:,} nodes that are read, loops written out"
+            raise SpecError.at(self.file, told(node), text)
+
     def _infer(self, node: Any, scope: Mapping[str, str], version: int) -> None:
         """Set the types of a node's outputs."""
         onnx = onnx_of()
         inner = {name: scope.get(name, name) for name in _captured(node)}
         given = {name: name for name in node.input if name} | inner
         found: dict[str, Any] = {}
-        if onnx.defs.has(node.op_type, *([node.domain] * (node.domain not in ("", "ai.onnx")))) and all(
-            name in self.types for name in given.values()
-        ):
+        known = onnx.defs.has(node.op_type, *([node.domain] * (node.domain not in ("", "ai.onnx"))))
+        if known and all(name in self.types for name in given.values()):
             single = onnx.ModelProto(ir_version=max(10, self.proto.ir_version))
             for item in self.proto.opset_import:
-                plain = item.domain in ("", "ai.onnx")
-                single.opset_import.add(
-                    domain=item.domain, version=max(item.version, version) if plain else item.version
-                )
+                least = version if item.domain in ("", "ai.onnx") else 0
+                single.opset_import.add(domain=item.domain, version=max(item.version, least))
             graph = single.graph
             graph.name = "node"
             graph.node.append(node)
@@ -180,12 +174,12 @@ class Folding:
                 inferred = onnx.ModelProto()  # nobody knows yet what it runs
             found = {value.name: value.type for value in inferred.graph.output if value.type.WhichOneof("value")}
         for name in filter(None, node.output):
-            if (known := found.get(name) or self.stated.get(name)) is not None:
-                kinds = [each.tensor_type.elem_type for each in (known, self.stated.get(name, known))]
+            if (kind := found.get(name) or self.stated.get(name)) is not None:
+                kinds = [each.tensor_type.elem_type for each in (kind, self.stated.get(name, kind))]
                 if all(kinds) and kinds[0] != kinds[1]:
-                    names = " and ".join(onnx.TensorProto.DataType.Name(kind) for kind in kinds)
+                    names = " and ".join(onnx.TensorProto.DataType.Name(one) for one in kinds)
                     raise SpecError.at(self.file, told(node), f"makes '{name}' of {names}, as follows and as is stated")
-                self.types[name] = self._sized(name, known)
+                self.types[name] = self._sized(name, kind)
 
     def _sized(self, name: str, known: Any) -> Any:
         """A type with open sizes filled in from the user's choices or the file."""
@@ -235,9 +229,8 @@ class Folding:
             return
         self._folded += 1
         if self._folded > FOLDED:
-            raise SpecError.at(
-                self.file, told(node), f"is more than the {FOLDED:,} nodes whose words are computed for sizes"
-            )
+            text = f"is more than the {FOLDED:,} nodes whose words are computed for sizes"
+            raise SpecError.at(self.file, told(node), text)
         given = {name: self.values[name] for name in node.input if name}
         for name, value in zip(node.output, self.constants.computed(node, given), strict=True):
             self.values[name] = np.asarray(value)
@@ -259,15 +252,15 @@ class Folding:
         branch = attributes_of(node).get(f"{chosen}_branch")
         if branch is None:
             return False
-        made = self._graph(branch, {}, scope, f"{name}/")
+        made = self._graph(branch, (), scope, f"{name}/")
         for out, name in zip(node.output, made, strict=False):
             if out:
                 self._take(self.make("Identity", [name], out))
         return True
 
-    def _graph(self, graph: Any, given: Mapping[str, str], scope: Mapping[str, str], prefix: str) -> list[str]:
-        """Write out a graph within a node, and return the names of its outputs."""
-        inner = {**scope, **given}
+    def _graph(self, graph: Any, given: Sequence[str], scope: Mapping[str, str], prefix: str) -> list[str]:
+        """Write out a graph within a node, and return the names of its outputs; `given`: tensors of its inputs."""
+        inner = {**scope, **dict(zip((value.name for value in graph.input), given, strict=True))}
         for tensor in graph.initializer:
             inner[tensor.name] = prefix + tensor.name
             self.constants.add(prefix + tensor.name, tensor)
@@ -295,9 +288,7 @@ class Folding:
         while (steps is None or step < steps) and (chosen or bool(going)):
             prefix = f"{name}/{step}/"
             turn, go = self.constant(f"{prefix}step", np.array(step)), self.constant(f"{prefix}go", np.array(True))
-            names = (turn, go, *states)
-            inner = dict(zip((value.name for value in body.input), names, strict=True))
-            condition, *made = self._graph(body, inner, scope, prefix)
+            condition, *made = self._graph(body, (turn, go, *states), scope, prefix)
             states, step = made[: len(states)], step + 1
             rows.append(made[len(states) :])
             going = self.values.get(condition)
@@ -328,8 +319,7 @@ class Folding:
                 place = self.constant(f"{prefix}{each}/at", np.array(length - 1 - step if turned else step))
                 self._take(self.make("Gather", [each, place], f"{prefix}{each}", axis=axis))
                 parts.append(f"{prefix}{each}")
-            inner = dict(zip((value.name for value in body.input), (*states, *parts), strict=True))
-            made = self._graph(body, inner, scope, prefix)
+            made = self._graph(body, (*states, *parts), scope, prefix)
             states = made[:kept]
             rows.append(made[kept:])
         found = len(rows[0])

@@ -48,10 +48,6 @@ def _input(node: Any, place: int) -> str:
     return node.input[place] if place < len(node.input) else ""
 
 
-def _same(node: Any, graph: Folding) -> Nodes:
-    return [graph.make("Identity", node.input[:1], node.output[0], node)]
-
-
 def _as(kind: str, *places: int, **attributes: Any) -> Callable[[Any, Any], Nodes]:
     """Replacement by another operator with the inputs at `places`."""
 
@@ -67,17 +63,13 @@ def _floats(kind: str, *places: int) -> Callable[[Any, Any], Nodes]:
     def made(node: Any, graph: Folding) -> Nodes:
         out, tensor = node.output[0], onnx_of().TensorProto
         given = [f"{out}/{place}" for place in places]
-        casts = [
-            graph.make("Cast", [node.input[p]], name, to=tensor.FLOAT) for p, name in zip(places, given, strict=True)
-        ]
+        pairs = zip(places, given, strict=True)
+        casts = [graph.make("Cast", [node.input[place]], name, to=tensor.FLOAT) for place, name in pairs]
         keep = {k: v for k, v in attributes_of(node).items() if k in ("kernel_shape", "pads", "strides", "axis")}
         keep = {} if kind == "GlobalAveragePool" else keep
         whole = graph.types[node.input[0]].tensor_type.elem_type
-        return [
-            *casts,
-            graph.make(kind, given, f"{out}/f", node, **keep),
-            graph.make("Cast", [f"{out}/f"], out, to=whole),
-        ]
+        made = graph.make(kind, given, f"{out}/f", node, **keep)
+        return [*casts, made, graph.make("Cast", [f"{out}/f"], out, to=whole)]
 
     return made
 
@@ -128,7 +120,7 @@ def _integers(zero: int) -> Callable[[Any, Any], Nodes]:
         kind, nodes = graph.types[first].tensor_type.elem_type, Nodes()
         if kind not in (tensor.INT8, tensor.UINT8):
             names = [f"{out}/a", f"{out}/as", f"{out}/az"]
-            nodes.append(onnx_of("onnx.helper").make_node("DynamicQuantizeLinear", [first], names))
+            nodes.append(graph.make("DynamicQuantizeLinear", [first], names))
             first = names[0]
         given = [first, node.input[1], "", _input(node, zero)]
         nodes.append(graph.make("MatMulInteger", given if given[3] else given[:2], f"{out}/i", node))
@@ -197,9 +189,7 @@ def _recurrent(node: Any, graph: Folding) -> Nodes:
         made.append(graph.make("Cast", [given[place]], f"{out}/c{place}", to=tensor.FLOAT))
         made.append(graph.make("Transpose", [f"{out}/c{place}"], f"{out}/{place}", perm=[0, 2, 1]))
         given[place] = f"{out}/{place}"
-    about = attributes_of(node)
-    found = onnx_of("onnx.helper").make_node("LSTM", given, list(node.output), name=node.name, **about)
-    return [*made, found]
+    return [*made, graph.make("LSTM", given, node.output, node, **attributes_of(node))]
 
 
 def _attention(node: Any, graph: Folding) -> Nodes:
@@ -218,17 +208,14 @@ def _attention(node: Any, graph: Folding) -> Nodes:
         width = shape[2] // (heads + 2 * shared)
         parts = graph.constant(f"{out}/parts", np.array([heads * width, shared * width, shared * width]))
         split, names = [names[0], parts], [f"{out}/{key}" for key in "qkv"]
-        made.append(onnx_of("onnx.helper").make_node("Split", split, names, axis=2))
+        made.append(graph.make("Split", split, names, axis=2))
     past = (3, 4) if grouped else (6, 7)
     earlier = [_input(node, place) for place in past]
     given = [*names, "", *earlier] if all(earlier) else names
     if any(len(graph.shape(name)) != 3 for name in names if name in graph.types):
         return []
     outputs = list(node.output[:3]) if all(earlier) else [out]
-    found = onnx_of("onnx.helper").make_node(
-        "Attention", given, outputs, name=node.name or out, q_num_heads=heads, kv_num_heads=shared
-    )
-    return [*made, found]
+    return [*made, graph.make("Attention", given, outputs, node, q_num_heads=heads, kv_num_heads=shared)]
 
 
 def _packed(node: Any, graph: Folding) -> Nodes:
@@ -237,12 +224,10 @@ def _packed(node: Any, graph: Folding) -> Nodes:
     wide = graph.shape(node.input[1])[1] // 3
     parts = graph.constant(f"{out}/parts", np.array(about.get("qkv_hidden_sizes") or [wide] * 3))
     names = [f"{out}/{key}" for key in "qkv"]
-    helper, heads = onnx_of("onnx.helper"), about["num_heads"]
-    return [
-        graph.make("MatMul", node.input[:2], f"{out}/qkv", node),
-        helper.make_node("Split", [f"{out}/qkv", parts], names, axis=2),
-        helper.make_node("Attention", names, [out], name=f"{node.name}/heads", q_num_heads=heads, kv_num_heads=heads),
-    ]
+    found = graph.make("Attention", names, out, q_num_heads=about["num_heads"], kv_num_heads=about["num_heads"])
+    found.name = f"{node.name}/heads"
+    product = graph.make("MatMul", node.input[:2], f"{out}/qkv", node)
+    return [product, graph.make("Split", [f"{out}/qkv", parts], names, axis=2), found]
 
 
 def _einsum(node: Any, graph: Folding) -> Nodes:
@@ -268,9 +253,9 @@ def _einsum(node: Any, graph: Folding) -> Nodes:
 
 LISTED_HERE = frozenset(("SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"))
 """Operators of a runtime listed under the standard domain without being in the standard."""
+SAME = ("QuickGelu", "FastGelu", "Gelu", "BiasGelu", "RotaryEmbedding", "QLinearSigmoid", "QLinearLeakyRelu")
 MADE: Mapping[str, Callable[[Any, Any], Nodes]] = {
-    **dict.fromkeys(("QuickGelu", "FastGelu", "Gelu", "BiasGelu", "RotaryEmbedding", "QLinearSigmoid"), _same),
-    "QLinearLeakyRelu": _same,
+    **dict.fromkeys(SAME, _as("Identity", 0)),
     "SimplifiedLayerNormalization": _as("RMSNormalization", 0, 1),
     **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skipped_norm),
     "QLinearAdd": _floats("Add", 0, 3),

@@ -18,7 +18,18 @@ from sparsemap.problem.network import INPUT
 from . import counting, onnx_package, repeats
 from .foreign import why_not
 from .layers import ImportedLayer, both, of_axes, window_of
-from .onnx_package import attributes_of, choice, dims_text, has_graphs, inner_nodes, onnx_of, reported, told, widths
+from .onnx_package import (
+    Skipped,
+    attributes_of,
+    choice,
+    dims_text,
+    has_graphs,
+    inner_nodes,
+    onnx_of,
+    reported,
+    told,
+    widths,
+)  # fmt: skip
 from .products import CONVOLUTIONS, GATES, PRODUCTS, STATES, LabelledProduct, arranged, products_of, steps_of
 from .tracing import SELECTING, Tracing, copies
 
@@ -27,12 +38,7 @@ from .tracing import SELECTING, Tracing, copies
 class GraphWalk(Tracing):
     """Walk over the nodes of a model in order. Sizes of layers cover all samples together."""
 
-    skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
-    """Multiplying nodes without a layer, with their MACs if known."""
-    remedies: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the option for its import."""
-    reasons: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the reason against its import."""
+    skipped: list[Skipped] = attrs.field(factory=list)
     cut: list[str] = attrs.field(factory=list)
     """Inputs of unknown nodes."""
     passed: Counter[str] = attrs.field(factory=Counter)
@@ -88,11 +94,9 @@ class GraphWalk(Tracing):
             return
         multiplies = _multiplies(node) or any(map(_multiplies, inner_nodes(node)))
         if multiplies:
-            self.skipped.append((told(node), None if unknown else counting.macs(node, self.model)))
-            if remedy := choice(node):
-                self.remedies[told(node)] = remedy
-            if reason := why_not(node, model.constants.tensors, model.shapes):
-                self.reasons[told(node)] = reason
+            macs = None if unknown else counting.macs(node, model)
+            reason = why_not(node, model.constants.tensors, model.shapes)
+            self.skipped.append(Skipped(told(node), macs, choice(node), reason))
         else:
             self.passed[node.op_type] += 1
         if multiplies or unknown:
@@ -164,6 +168,7 @@ class GraphWalk(Tracing):
         sizes = {"batch": image[0], "p": found[-2] if count > 1 else 1, "q": found[-1]}
         dilation = both(plane.get("dilations"))
         common = {**sizes, **window, **({"dilation": dilation} if dilation else {})}
+        several = {"groups": groups} if groups > 1 else {}
         if count == 3:
             time = of_axes(attributes, slice(0, 1), count)
             along = window_of(time, weights[2:3], image[2:3], found[2:3])
@@ -171,18 +176,11 @@ class GraphWalk(Tracing):
             own = {key: value[1] if isinstance(value, list) else value for key, value in own.items()}
             own["padding_t"] = along.get("padding", [[0, 0]])[-1] if isinstance(along.get("padding"), list) else 0
             common |= {"d": found[2], "t": along["s"], **{key: value for key, value in own.items() if value}}
-            table = {
-                "type": "conv3d",
-                "k": weights[0],
-                "c": channels,
-                **({"groups": groups} if groups > 1 else {}),
-                **common,
-            }
+            table = {"type": "conv3d", "k": weights[0], "c": channels, **several, **common}
         elif groups == channels == weights[0] and groups > 1:
             table = {"type": "depthwise", "c": channels, **common}
         else:
-            table = {"type": "conv2d", "k": weights[0], "c": channels, **common}
-            table |= {"groups": groups} if groups > 1 else {}
+            table = {"type": "conv2d", "k": weights[0], "c": channels, **common, **several}
         return self._workload(node, table, dict(zip("PQ", names, strict=True)), dict(zip("PQ", zeros, strict=True)))
 
     def _products(self, node: Any) -> list[ImportedLayer]:
@@ -214,8 +212,7 @@ class GraphWalk(Tracing):
         return layers
 
     def _earlier(self, node: Any) -> None:
-        """Register keys and values of earlier steps, an input of attention, before its own: a decoder keeps them as
-        outputs."""
+        """Register earlier keys and values, an input of attention, before its own: a decoder outputs both."""
         for place in (1, 2) if node.op_type == "Attention" and len(node.input) > 5 and node.input[4] else ():
             own, past = (self.model.shape(node.input[at], node) for at in (place, place + 3))
             name = next(filter(None, node.output[place : place + 1]), f"{node.output[0]}/{place}")
@@ -262,16 +259,12 @@ class GraphWalk(Tracing):
 
     def _global(self, node: Any, given: list[str]) -> ImportedLayer | None:
         image = self._shape(node, 0)
-        rows = len(image) == 3 and node.op_type == "ReduceMean" and self._reduced(node, 3) == [1]
-        if rows:
-            return self._layer(node, {"type": "global-average"}, given[:1])
-        if len(image) != 4:
-            return None
-        if node.op_type == "GlobalMaxPool":
+        if node.op_type == "GlobalMaxPool" and len(image) == 4:
             return self._layer(node, {"type": "max-pool", "r": image[2], "s": image[3]}, given)
-        if node.op_type == "ReduceMean" and self._reduced(node, 4) != [2, 3]:
-            return None
-        return self._layer(node, {"type": "global-average"}, given[:1])
+        whole = len(image) == 4 and node.op_type == "GlobalAveragePool"
+        axes = {3: [1], 4: [2, 3]}.get(len(image)) if node.op_type == "ReduceMean" else None
+        averages = whole or (axes is not None and self._reduced(node, len(image)) == axes)
+        return self._layer(node, {"type": "global-average"}, given[:1]) if averages else None
 
     def _wordwise(self, node: Any, given: list[str]) -> ImportedLayer | None:
         """An elementwise operation of several layers, such as a gate; or of rows with a number for each.
@@ -315,12 +308,8 @@ class GraphWalk(Tracing):
                 return self._layer(node, {"type": "prepend", "rows": rows}, new)
         if not given or self.model.types.get(node.output[0]) == onnx_of().TensorProto.INT64:
             return None
-        if (
-            axis == 1
-            and found[0] in (1, self.model.batch)
-            and len(given) > 1
-            and len(given) == sum(self._words(name) > 0 for name in node.input)
-        ):
+        channels = axis == 1 and found[0] in (1, self.model.batch)
+        if channels and len(given) > 1 and len(given) == sum(self._words(name) > 0 for name in node.input):
             return self._layer(node, {"type": "concat"}, given)
         return attrs.evolve(self._layer(node, {"type": "view"}, given), made=self._shaped(node.output[0], node))
 
@@ -339,23 +328,18 @@ class GraphWalk(Tracing):
         self, node: Any, table: dict[str, Any], operands: Mapping[str, str], zeros: Mapping[str, str], part: str = "",
         before: Sequence[str] = (),
     ) -> ImportedLayer:  # fmt: skip
-        """A searched layer: P comes from layers, Q may be weights. An operand without a tensor is the preceding
-        product."""
+        """A searched layer: P comes from layers, Q may be weights; a missing operand is the preceding product."""
         constants = self.model.constants
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}
         layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
         widths = tuple(self._width(name) for name in operands.values() if name)
         widest = max((width or 32 for width in widths), default=32)
-        return attrs.evolve(
-            layer,
-            table={**layer.table, **({"word_bits": widest} if widest <= 8 else {})},
-            operands=given,
-            rectified=tuple(role for role, name in given.items() if name in self.rectified),
-            weights=weights,
-            zeros={role: name for role, name in zeros.items() if name and name in constants},
-            widths=widths,
-        )
+        own = {role: name for role, name in zeros.items() if name and name in constants}
+        rectified = tuple(role for role, name in given.items() if name in self.rectified)
+        table = {**layer.table, **({"word_bits": widest} if widest <= 8 else {})}
+        more: Any = {"table": table, "operands": given, "rectified": rectified, "weights": weights}
+        return attrs.evolve(layer, zeros=own, widths=widths, **more)
 
     def _width(self, name: str) -> int | None:
         """Word bits of a tensor; for a dequantised tensor, bits of its whole numbers."""

@@ -25,7 +25,7 @@ from sparsemap.writing import write_text
 
 from .layers import ImportedLayer
 from .model_file import OnnxModel, write_zeros
-from .onnx_package import dims_text, told
+from .onnx_package import Skipped, dims_text, told
 from .patterns import DENSE, WeightPattern, found_in
 
 DATA_BYTES = 512_000_000
@@ -37,7 +37,6 @@ class ModelImport:
     """A network between model and file."""
 
     path: Path
-    """Path of the model or the weights."""
     out: Path
     registry: Registry
     save_weights: bool
@@ -46,12 +45,7 @@ class ModelImport:
     """Name of the network with the layers, for a file of weights alone."""
     patterns: dict[str, WeightPattern] = attrs.field(factory=dict)
     """Sparsity pattern of the weights, by layer."""
-    skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
-    """Nodes without a layer, and their MACs if known."""
-    remedies: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the options for its import."""
-    reasons: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the reason against its import."""
+    skipped: list[Skipped] = attrs.field(factory=list)
     passed: Counter[str] = attrs.field(factory=Counter)
     widths: Counter[str] = attrs.field(factory=Counter)
     """Number of layers by operand bits, for layers with a quantised operand."""
@@ -89,18 +83,15 @@ class ModelImport:
         if not pattern.density:
             self.notes.append(f"layer '{layer.name}' has zeros only; one word counts as nonzero")
         elif pattern.density < DENSE and self.save_weights:
-            return self._saved(layer.name, tensor)
+            file = self.out.parent / f"{self.out.stem}-weights" / f"{layer.name}.npy"
+            write_array(file, np.ascontiguousarray(tensor))
+            bytes_ = 2 * (int(np.count_nonzero(tensor)) * (24 + 16 * tensor.ndim) + tensor.nbytes)
+            more = {"max_size": f"{-(-bytes_ // 10**9)} GB"} if bytes_ > DATA_BYTES else {}
+            return {"type": "data", "file": f"{file.parent.name}/{file.name}", **more}
         block = layer.block(pattern.block, tensor) if pattern.block else ()
         if block is None:
             self.patterns[layer.name] = pattern = attrs.evolve(pattern, block=None)
         return pattern.table(tensor.size, block or ())
-
-    def _saved(self, name: str, tensor: Array) -> dict[str, Any]:
-        file = self.out.parent / f"{self.out.stem}-weights" / f"{name}.npy"
-        write_array(file, np.ascontiguousarray(tensor))
-        entries = int(np.count_nonzero(tensor)) * (24 + 16 * tensor.ndim) + tensor.nbytes
-        more = {"max_size": f"{-(-2 * entries // 10**9)} GB"} if 2 * entries > DATA_BYTES else {}
-        return {"type": "data", "file": f"{file.parent.name}/{file.name}", **more}
 
     def weights(self) -> dict[str, Array]:
         """The weights by layer in PyTorch's order, without grouped layers."""
@@ -152,8 +143,8 @@ class ModelImport:
     def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:
         """Build the network, without a graph if its shapes do not fit; `parts` are further keys, left out if empty."""
         option = f" --network {self.network}" if self.network else ""
-        lost = Counter(node.partition(" ")[0] for node, _ in self.skipped)
-        lacks = [f"{node}, {macs:,} MACs" if macs is not None else node for node, macs in self.skipped]
+        lost = Counter(one.node.partition(" ")[0] for one in self.skipped)
+        lacks = [one.node if one.macs is None else f"{one.node}, {one.macs:,} MACs" for one in self.skipped]
         self.table = {
             "kind": "network",
             "name": self.out.stem,
@@ -164,27 +155,23 @@ class ModelImport:
             **({"lacks": lacks} if lacks else {}),
             "layers": layers,
         }
-        self.nodes = self._built()
+        network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
+        self.nodes = nodes_of(network, self.registry, self.out.parent, shown(self.path))
         self.notes += self.missing()
 
     def missing(self) -> list[str]:
         """Notes about skipped nodes that multiply."""
-        known, found = self._macs() + sum(macs or 0 for _, macs in self.skipped), []
-        for node, macs in self.skipped:
-            share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
-            remedy = self.remedies.get(node)
-            why = (
-                f"data decide what it runs; say it with {remedy}"
-                if remedy
-                else self.reasons.get(node, "no workload says it")
-            )
-            found.append(f"{node} is skipped, {share}: {why}")
+        known, found = max(self._macs() + self._lost_macs, 1), []
+        for one in self.skipped:
+            share = "of unknown MACs" if one.macs is None else f"{100 * one.macs / known:.0f} % of all MACs"
+            remedy = f"data decide what it runs; say it with {one.remedy}" if one.remedy else ""
+            found.append(f"{one.node} is skipped, {share}: {remedy or one.reason or 'no workload says it'}")
         return found
 
-    def _built(self) -> tuple[Node, ...]:
-        """The nodes of the network, with paths relative to the output file."""
-        network = self.registry.build("network", SpecTable.of(self.table, str(self.out)))
-        return nodes_of(network, self.registry, self.out.parent, shown(self.path))
+    @property
+    def _lost_macs(self) -> int:
+        """Known MACs of the skipped nodes."""
+        return sum(one.macs or 0 for one in self.skipped)
 
     def _macs(self) -> int:
         return sum(node.repeat * node.macs for node in self.nodes)
@@ -222,9 +209,8 @@ class ModelImport:
         made = [(math.prod(node.shape), node.piece) for node in self.nodes]
         turns = [(words, piece.live(words)) for words, piece in made if isinstance(piece, Operation) and piece.moves]
         moved, live = (sum(pair[place] for pair in turns if pair[1] < pair[0]) for place in (0, 1))
-        lines += (
-            [f"states of recurrent layers: {live:,} words live at a time, {moved:,} over all steps"] if moved else []
-        )
+        states = f"states of recurrent layers: {live:,} words live at a time, {moved:,} over all steps"
+        lines += [states] if moved else []
         shares = ", ".join(f"{widths} in {count}" for widths, count in sorted(self.widths.items()))
         lines += [f"bits of activations x weights: {shares}"] if self.widths else []
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []
@@ -232,21 +218,17 @@ class ModelImport:
 
     def work(self) -> list[list[str]]:
         """Work by its place in a plan: in the graph, behind tensors of unknown nodes, and in the unknown nodes."""
-        known, behind = self._macs() + sum(macs or 0 for _, macs in self.skipped), set(self.cut)
+        known, behind = max(self._macs() + self._lost_macs, 1), set(self.cut)
         rows = {name: [0, 0, 0] for name in ("in the graph", "cut off", "unknown")}
         for node in self.nodes:
             lost = not node.shape or not behind.isdisjoint(node.inputs)
             if node.loops:
-                row = rows["cut off" if lost else "in the graph"]
-                row[:] = (
-                    row[0] + node.repeat,
-                    row[1] + node.repeat * node.macs,
-                    row[2] + node.repeat * math.prod(node.shape),
-                )
+                for place, count in enumerate((1, node.macs, math.prod(node.shape))):
+                    rows["cut off" if lost else "in the graph"][place] += node.repeat * count
             elif lost:
                 behind.add(node.name)
-        rows["unknown"] = [len(self.skipped), sum(macs or 0 for _, macs in self.skipped), 0]
-        told = [[name, *(f"{n:,}" for n in row), f"{100 * row[1] / max(known, 1):.1f} %"] for name, row in rows.items()]
+        rows["unknown"] = [len(self.skipped), self._lost_macs, 0]
+        told = [[name, *(f"{n:,}" for n in row), f"{100 * row[1] / known:.1f} %"] for name, row in rows.items()]
         return [["work", "layers", "MACs", "words made", "share"], *told]
 
 

@@ -26,7 +26,6 @@ class ImportedLayer:
     node: Any = None
     """ONNX node of the layer; a node may have several layers."""
     inputs: tuple[str, ...] = ()
-    """Names of the layers that produce the inputs."""
     reads: tuple[tuple[int, ...], ...] = ()
     """Shapes of the inputs in the model; empty for an input without a tensor there."""
     turned: tuple[int, ...] = ()

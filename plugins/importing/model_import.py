@@ -29,8 +29,7 @@ RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 
 
 def import_model(found: ModelImport, choices: ImportChoices, activations: str | Path, densities: str) -> None:
-    """Add the layers of an ONNX model to `found`; `activations` is "range", "dense", or the path of an .npz with
-    samples."""
+    """Add the layers of an ONNX model to `found`; `activations`: "range", "dense", or the path of samples (.npz)."""
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, choices)
     assumed = [name for name, dim in model.open_batches.items() if not {dim, f"{name}:0"} & {*choices.dims}]
@@ -42,9 +41,9 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
     if not workloads:
         text = "has no convolution and no matrix product to search"
         if walk.skipped:
-            text += f"; what multiplies in it cannot be imported: {listed(node for node, _ in walk.skipped)}"
-            text += "".join(f"; say what runs with {remedy}" for remedy in walk.remedies.values())
-            text += "".join(f"; {reason}" for reason in walk.reasons.values())
+            text += f"; what multiplies in it cannot be imported: {listed(one.node for one in walk.skipped)}"
+            text += "".join(f"; say what runs with {one.remedy}" for one in walk.skipped if one.remedy)
+            text += "".join(f"; {one.reason}" for one in walk.skipped if one.reason)
         raise SpecError.at(model.file, "", text)
     shares: dict[str, list[Any]] = {}
     if isinstance(activations, Path):
@@ -57,9 +56,8 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
         of = {layer.name: means[layer.operands["P"]] for layer in workloads if "P" in layer.operands}
         found.channels = {name: (float(each.min()), float(each.max())) for name, each in of.items()}
     rows = any(steps_of(one.node, model)[1] % model.batch for one in workloads if one.node.op_type in GATES)
-    samples = (
-        model.batch if not rows and 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
-    )
+    most = 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads)
+    samples = model.batch if most and not rows else 1
     shape = of_sample(walk.input, samples)
     given = shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
     connection = Connection(found.registry, samples, {INPUT: given}, walk.names)
@@ -90,7 +88,6 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
         more = {"density": table, "tied": first if first != layer.name else ""}
         layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
     found.skipped, found.passed = walk.skipped, walk.passed
-    found.remedies, found.reasons = walk.remedies, walk.reasons
     strange = (layer for layer in walk.layers if layer.table["type"] == "outside" and layer.node is not None)
     found.cut = tuple(layer.name for layer in strange)
     found.origins = {layer.name: next(filter(None, layer.node.output)) for layer in workloads}

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import attrs
+
 from sparsemap.errors import SpecError, shortened
 from sparsemap.extras import need
 
@@ -39,6 +41,19 @@ def told(node: Any) -> str:
     return f"{node.op_type} '{node.name or (node.output[0] if node.output else '')}'"
 
 
+@attrs.frozen
+class Skipped:
+    """A multiplying node without a layer."""
+
+    node: str
+    macs: int | None
+    """None if unknown."""
+    remedy: str
+    """Option for its import."""
+    reason: str
+    """Reason against its import."""
+
+
 def dims_text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape)) or "a single word"
 
@@ -48,8 +63,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def foreign(node: Any) -> bool:
-    """Whether ONNX leaves the node's meaning open: the node is of another domain, or in no version of the standard
-    domain."""
+    """Whether ONNX leaves the node's meaning open: it is in no version of the standard domain."""
     return node.domain not in ("", "ai.onnx") or not onnx_of("onnx.defs").has(node.op_type)
 
 

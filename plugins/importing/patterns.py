@@ -32,7 +32,6 @@ class WeightPattern:
     """Sparsity pattern in the weights of a layer."""
 
     density: float
-    """Share of nonzeros."""
     n: int = 0
     m: int = 0
     """At most `n` nonzeros in `m` words; 0: no N:M pattern."""

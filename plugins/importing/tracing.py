@@ -43,7 +43,6 @@ class Tracing:
     model: OnnxModel
     layers: list[ImportedLayer] = attrs.field(factory=list)
     names: set[str] = attrs.field(factory=lambda: {INPUT})
-    """Names of layers."""
     input: tuple[int, ...] = ()
     """Shape of the network's input with the batch."""
     roots: dict[str, str] = attrs.field(factory=dict)
@@ -55,7 +54,6 @@ class Tracing:
     _at: dict[str, str] = attrs.field(factory=dict)
     """By root, the layer with its words; for a root without a layer, the layer of its source."""
     _read: set[str] = attrs.field(factory=set)
-    """Tensors read by layers."""
     _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
     """Axes of tensors with repetition."""
     _of_rows: dict[str, str] = attrs.field(factory=dict)

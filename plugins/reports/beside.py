@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,21 +12,11 @@ from sparsemap import Best, Objective, Result
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts import styled
 
-from .amounts import numbers_text
 from .tables import Cell, PageTable, number, numbers
+from .wording import numbers_text
 
 FRONT_SHOWN = 8
 EXECUTED = ("energy_pj", "cycles")
-
-
-def lines(result: Result, table: Mapping[str, Any], objective: Objective) -> Iterator[list[str]]:
-    """Lines for scenarios, executed designs and the front of a result; `table` is the `to_dict` of the result."""
-    if result.found.scenarios:
-        yield scenario_lines(result.found)
-    if result.executed:
-        yield executed_lines(result, table["executed"])
-    if result.front:
-        yield front_lines(table["front"], objective)
 
 
 def scenario_lines(best: Best) -> list[str]:
@@ -54,9 +44,9 @@ def executed_table(designs: Sequence[Mapping[str, Any]]) -> PageTable:
     return PageTable(["", "claimed score", "energy", "cycles", "corrected score", "differs most in"], rows)
 
 
-def executed_lines(result: Result, designs: Sequence[Mapping[str, Any]]) -> list[str]:
+def executed_lines(result: Result) -> list[str]:
     title = "the best designs executed on sampled tensors: executed over claimed, ranked by the corrected score"
-    lines = executed_table(designs).lines(align="<>>>><", margin=2)
+    lines = executed_table(result.to_dict()["executed"]).lines(align="<>>>><", margin=2)
     if ran := next((one.execution for one in result.executed if one.execution), None):
         lines.append("  at " + ", ".join(f"{dim} {size:,}" for dim, size in ran.sizes.items()))
     return [styled(title, "strong"), *lines]
@@ -74,9 +64,9 @@ def front_table(front: Sequence[Mapping[str, Any]], objective: Objective, shown:
     return PageTable(head, rows)
 
 
-def front_lines(front: Sequence[Mapping[str, Any]], objective: Objective) -> list[str]:
+def front_lines(result: Result, objective: Objective) -> list[str]:
     """Nondominated designs, spread evenly if there are many."""
-    count = len(front)
+    front, count = result.to_dict()["front"], len(result.front)
     shown = sorted({round(i * (count - 1) / (FRONT_SHOWN - 1)) for i in range(FRONT_SHOWN)})
     some = f", {len(shown)} of them" if len(shown) < count else ""
     title = f"front of {count} designs that no other one found dominates{some}"

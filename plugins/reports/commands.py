@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sparsemap.cli.group import plugin_dirs, reference_option
+from sparsemap.cli.stdout import answer, wrote
 from sparsemap.errors import SearchError, listed
 from sparsemap.extras import need
 from sparsemap.pieces import defaults
@@ -36,7 +37,6 @@ def explain_command(
     QUANTITY is edp (the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. The report has the
     limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the
     capacity of a level, the energy of its accesses, all metadata, each charge of the cost model."""
-    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -66,7 +66,6 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
 
     Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
     each tensor and the mechanism of each place change individually: alone, and in turn until A is B."""
-    from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -114,7 +113,6 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
     RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
     study, energy and cycles have a bar for each layer, or for the best seed of each cell; ratios show a study's
     comparisons, with means and intervals."""
-    from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
     from sparsemap.problem import design_file
@@ -155,7 +153,6 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
     compared side by side, and the page names the best."""
-    from sparsemap.cli.stdout import wrote
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text
 

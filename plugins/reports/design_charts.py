@@ -20,13 +20,11 @@ from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING, LevelCosts
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from .accesses import Accesses, AccessRow
-from .amounts import bandwidth_text
 from .breakdown import keeps_up
 from .charts import GREY, Chart, Mark, bars, colour, convergence, legend, roofs, with_charges
 from .loop_nest import held, room
-from .outcome import DesignOutcome
-from .wording import area_text
+from .outcome import Accesses, AccessRow, DesignOutcome
+from .wording import area_text, bandwidth_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
 """Purposes of energy."""

@@ -19,13 +19,11 @@ from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.spec.units import format_count, format_energy
 
-from .accesses import access_lines
-from .amounts import bandwidth_text, change_text, numbers_text
 from .breakdown import breakdown_lines
 from .loop_nest import room
-from .outcome import DesignOutcome
+from .outcome import DesignOutcome, access_lines
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
-from .wording import chip_text, wrapped
+from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
 
 MORE = ("metadata", "charge")
 OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}
@@ -215,7 +213,4 @@ def _cells(name: str, one: DesignOutcome, base: DesignOutcome, searched: float |
 
 def _joined(blocks: Sequence[list[str]]) -> list[str]:
     """Blocks of lines separated by empty lines."""
-    lines: list[str] = []
-    for block in blocks:
-        lines += ["", *block] if lines else block
-    return lines
+    return [line for block in blocks for line in ("", *block)][1:]

@@ -19,12 +19,11 @@ from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .amounts import change_text
 from .compare.sides import SidePart, is_result, labelled, sides_of
 from .explain import OF, Explanation
 from .outcome import DesignOutcome
 from .variants import ALL, Base, Free, freed
-from .wording import time_text
+from .wording import change_text, time_text
 
 LITTLE = 0.01
 """Relative gain below which a change helps little."""

@@ -26,7 +26,7 @@ from .charts import COMPUTE, GREY, Chart
 from .compare.shares import worth_of
 from .compare.sides import TABLE, Compared, labelled, sides_of
 from .design_charts import busy_chart, convergence_chart, cycles_chart, energy_charts, roofline_chart, tree_chart
-from .front import front_chart, named_score
+from .front import front_chart
 from .loop_nest import nest_levels
 from .network_charts import Bar, ratios_chart, stack, timeline
 from .outcome import DesignOutcome
@@ -92,10 +92,7 @@ def pareto(source: PlotSource) -> Figure:
     if not front:
         needs = "needs the folder of a search with several objectives, such as pareto:energy,delay"
         raise SearchError(f"a figure of a front {needs}")
-    objective = source.outcome.design.problem.objective
-    values = [[row["objectives"][name] for name in objective.names] for row in front]
-    edps, scores = ([row[key] for row in front] for key in ("edp", "score"))
-    return front_chart(values, scores, objective, named_score(edps, scores)).draw(WIDTH)
+    return front_chart(front, source.outcome.design.problem.objective).draw(WIDTH)
 
 
 def space(source: PlotSource) -> Figure:
@@ -178,7 +175,6 @@ KINDS: dict[str, Callable[[PlotSource], Figure]] = {
     "pareto": pareto,
     "space": space,
 }
-"""Figures of `sparsemap plot`, by name."""
 
 
 OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}

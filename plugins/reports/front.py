@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from .charts import GREY, Chart, Mark, scale
 BLUE, ORANGE = COLOURS[:2]
 THOUSANDS = ("", "thousand", "million", "billion", "trillion")
 ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
-
-
 WIDTH, DPI = 5.4, 200
 """Inches and resolution of the files beside a result."""
 
@@ -29,9 +27,9 @@ WIDTH, DPI = 5.4, 200
 def write_front(result: Result, problem: Problem, folder: Path) -> list[Path]:
     """Draws the front of a search with several objectives as `front.png` and `front.svg`; needs matplotlib."""
     need("matplotlib", "the plot of a front", "plots")
-    values, scores = [best.values for best in result.front], [best.score for best in result.front]
-    chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
-    count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
+    chart = front_chart(result.to_dict()["front"], problem.objective)
+    designs = f"{len(result.front)} design{'s' if len(result.front) > 1 else ''}"
+    count = f"{designs} on the front of {result.evaluations:,} evaluated"
 
     def draw() -> Figure:
         figure = chart.draw(WIDTH)
@@ -41,19 +39,11 @@ def write_front(result: Result, problem: Problem, folder: Path) -> list[Path]:
     return save(draw, folder, "front", DPI)
 
 
-ObjectiveAxis = tuple[str, Array]
-"""Label of an objective, and values in the unit of the label."""
-
-
-def front_chart(
-    values: Sequence[Sequence[float]],
-    scores: Sequence[float],
-    objective: Objective,
-    score: str,
-    tips: Sequence[str] = (),
-) -> Chart:
-    """Designs of a front, `values` (designs, objectives), with the best by `score`; `tips` as many as designs."""
-    columns = np.array(values, dtype=float)
+def front_chart(front: Sequence[Mapping[str, Any]], objective: Objective, tips: Sequence[str] = ()) -> Chart:
+    """Designs of a result's `front`, with the best by score, or by EDP if equal; `tips` as many as designs."""
+    columns = np.array([[row["objectives"][name] for name in objective.names] for row in front], dtype=float)
+    edps, scores = (np.array([row[key] for row in front]) for key in ("edp", "score"))
+    score = "EDP" if np.allclose(scores, edps, rtol=1e-12, atol=0.0) else "score"
     axes = [axis_of(columns[:, i], text) for i, text in enumerate(labels_of(objective))]
     side = len(axes) - 1
     tips = tips or [""] * len(columns)
@@ -64,7 +54,7 @@ def front_chart(
             grid[row][column].remove()
         for first, second in combinations(range(len(axes)), 2):
             panel = grid[second - 1][first]
-            draw_panel(panel, axes[first][1], axes[second][1], np.array(scores), score, side == 1, tips)
+            draw_panel(panel, axes[first][1], axes[second][1], scores, score, side == 1, tips)
             panel.set_xlabel(axes[first][0] if second == side else "")
             panel.set_ylabel(axes[second][0] if first == 0 else "")
         place: Any = {"loc": "outside lower center", "ncols": 5 if width > 5 else 2, "handlelength": 1.6}
@@ -131,8 +121,8 @@ def labels_of(objective: Objective) -> list[str]:
     return [text or name for text, name in zip(texts, objective.names, strict=True)] if parts else list(objective.names)
 
 
-def axis_of(values: Array, text: str) -> ObjectiveAxis:
-    """Values in a unit of short numbers: `energy, pJ` becomes "Energy (uJ)"."""
+def axis_of(values: Array, text: str) -> tuple[str, Array]:
+    """Label and values in a unit of short numbers: `energy, pJ` becomes "Energy (uJ)"."""
     what, comma, unit = text.rpartition(", ")
     largest = float(np.abs(values).max())
     steps = max(int(np.floor(np.log10(largest / 2) / 3)), 0) if largest > 0 else 0
@@ -144,8 +134,3 @@ def axis_of(values: Array, text: str) -> ObjectiveAxis:
         shown = " ".join(part for part in (word, unit.replace(" * ", " · ") if comma else "") if part)
     name = what[:1].upper() + what[1:] if comma else text
     return f"{name} ({shown})" if shown else name, values / 1000.0**steps
-
-
-def named_score(edps: Sequence[float], scores: Sequence[float]) -> str:
-    """ "EDP" for scores equal to EDP."""
-    return "EDP" if np.allclose(scores, edps, rtol=1e-12, atol=0.0) else "score"

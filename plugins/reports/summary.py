@@ -61,8 +61,10 @@ class SummaryText(Exporter):
             row = min(starts, key=lambda row: row["score"])
             far = f"distance {row['distance']:g}"
             numbers.append(["start", f"{row['workload']} ({far}): {row['score'] / best.score:.2f}x of the end"])
+        statement = [einsum_text(problem.tensors).replace(" += ", " = ")] if problem.tensors else []
+        about = [_labelled(f"{label:7}  {text}") for label, text in problem_texts(problem).items() if text]
         blocks = [
-            problem_lines(problem),
+            [styled(problem.title, "strong"), *statement, *about],
             [_labelled(line) for line in aligned(numbers, "<")],
             *given,
             [loop_nest(best.design, best.detail, width).rstrip("\n")],
@@ -71,32 +73,22 @@ class SummaryText(Exporter):
         if best.scenarios or result.executed or result.front:
             from . import beside
 
-            blocks += beside.lines(result, result.to_dict(), problem.objective)
+            blocks += [beside.scenario_lines(best)] if best.scenarios else []
+            blocks += [beside.executed_lines(result)] if result.executed else []
+            blocks += [beside.front_lines(result, problem.objective)] if result.front else []
         if result.rejects:
-            blocks.append(reject_lines(result))
+            rows = [[name, percent(count / max(result.proposed, 1))] for name, count in result.rejects.items()]
+            head = f"rejected designs by reason, of {result.proposed:,}; a design may have several"
+            rarer = [f"  and {len(rows) - REASONS_SHOWN} rarer"] if len(rows) > REASONS_SHOWN else []
+            shown = [f"  {line}" for line in aligned(rows[:REASONS_SHOWN])]
+            blocks.append([styled(head, "strong"), *shown, *rarer])
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def problem_lines(problem: Problem) -> list[str]:
-    """Workload and hardware, sizes, densities, and padded sizes."""
-    statement = [einsum_text(problem.tensors).replace(" += ", " = ")] if problem.tensors else []
-    rows = [f"{label:7}  {text}" for label, text in problem_texts(problem).items() if text]
-    return [styled(problem.title, "strong"), *statement, *map(_labelled, rows)]
 
 
 def _labelled(line: str) -> str:
     """The line with a bold first word."""
     label, space, rest = line.partition(" ")
     return styled(label, "strong") + space + rest
-
-
-def reject_lines(result: Result) -> list[str]:
-    """The share of designs rejected by each reason, most frequent first."""
-    rows = [[name, percent(count / max(result.proposed, 1))] for name, count in result.rejects.items()]
-    more = len(rows) - REASONS_SHOWN
-    lines = [styled(f"rejected designs by reason, of {result.proposed:,}; a design may have several", "strong")]
-    lines += [f"  {line}" for line in aligned(rows[:REASONS_SHOWN])]
-    return [*lines, f"  and {more} rarer"] if more > 0 else lines
 
 
 def seconds_text(seconds: float) -> str:

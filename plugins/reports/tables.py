@@ -70,7 +70,6 @@ HOW: Mapping[str, Callable[[float], str]] = {
     "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
     **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
 }  # fmt: skip
-"""Text functions for the numbers of results."""
 
 
 def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:

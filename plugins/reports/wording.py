@@ -1,4 +1,4 @@
-"""Designs in words: loops, short names of formats, mechanisms as in Fig. 13, the einsum of a workload."""
+"""Designs in words: loops, short names of formats, mechanisms as in Fig. 13, the einsum of a workload, amounts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from sparsemap import Format, Mechanism, Tensor
 from sparsemap.problem.designs import Design, Loop, Rank
-from sparsemap.problem.levels import Place
+from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
-from sparsemap.spec.units import scaled_text
+from sparsemap.spec.units import format_count, format_energy, scaled_text
 
 HARD_BLANK = "\N{NO-BREAK SPACE}"
 
@@ -152,10 +152,30 @@ def area_text(mm2: float) -> str:
 
 
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
-"""Costs derived from the chip, with their text functions."""
+COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
 
 
 def chip_text(costs: Mapping[str, float], units_mm2: float = 0.0) -> str:
     """`10.4 us, 25 W, 52.1 mm2`: costs derived from the chip; "" if none. `units_mm2`: sparse units beside the chip."""
     found = ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
     return f"{found} + {area_text(units_mm2)} of sparse units" if found and units_mm2 else found
+
+
+def bandwidth_text(level: Level) -> str:
+    """`read 8, write 4`, in words per cycle; "" without a limit."""
+    known = {"read": level.read_bandwidth, "write": level.write_bandwidth, "both": level.bandwidth}
+    return ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
+
+
+def numbers_text(energy_pj: float, cycles: float) -> list[str]:
+    """EDP, energy and cycles; dashes for an invalid design."""
+    if not math.isfinite(energy_pj):
+        return ["-", "-", "-"]
+    return [f"{energy_pj * cycles:.3e}", format_energy(energy_pj), format_count(cycles)]
+
+
+def change_text(new: float, old: float) -> str:
+    """`-12.3 %`, or `57.3x` for a ratio of ten or more."""
+    if not old:
+        return "-"
+    return f"{new / old:.3g}x" if new / old >= 10 else f"{100 * (new / old - 1):+.1f} %"

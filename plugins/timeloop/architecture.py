@@ -62,20 +62,15 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
     found["metadata_storage_width"] = level.metadata_width
     if level.capacity_bits is not None and not unlimited(level):
         found["depth"] = int(level.capacity_bits // level.word_bits // block)
-        found["metadata_storage_depth"] = _metadata_depth(level)
+        bits = level.capacity_bits if level.shared_capacity else level.metadata_capacity_bits
+        depth = math.inf if bits is None else math.ceil(bits / level.metadata_width)  # up: the last bits can be used
+        found["metadata_storage_depth"] = int(min(LIMIT // level.metadata_width, depth))
     widths = {"read": level.read_bandwidth, "write": level.write_bandwidth, "shared": level.bandwidth}
     limited = {f"{key}_bandwidth": float(words) for key, words in widths.items() if words is not None}
     if level.memory.decodes:
         found |= {"decompression_supported": True, "compression_supported": True}
     more = found | limited | dict.fromkeys(NOT_COUNTED, 0.0)
     return _component(name, "DRAM" if unlimited(level) else "SRAM", level.instances, level.word_bits, more)
-
-
-def _metadata_depth(level: Level) -> int:
-    """Capacity in metadata accesses, rounded up so that the last bits of a capacity can be used."""
-    most = LIMIT // level.metadata_width
-    bits = level.capacity_bits if level.shared_capacity else level.metadata_capacity_bits
-    return most if bits is None else min(most, math.ceil(bits / level.metadata_width))
 
 
 # ------------------------------------------------------------------------------------------------------------- energies

@@ -22,9 +22,8 @@ def _is_problem(file: Path) -> bool:
     if not _is_project(file) or not file.is_file():
         return False
     with file.open(encoding="utf-8", errors="replace") as text:
-        return {*re.findall(r"\b(problem|architecture|mapping|mapper|sparse_optimizations)\b", text.read(1 << 20))} == {
-            "problem"
-        }
+        parts = re.findall(r"\b(problem|architecture|mapping|mapper|sparse_optimizations)\b", text.read(1 << 20))
+    return {*parts} == {"problem"}
 
 
 @click.command("import-problem", cls=Importer, files="PROBLEM.yaml", reads=_is_problem)

@@ -181,7 +181,7 @@ def unlimited(design: Design) -> tuple[Design, list[str]]:
 
 
 def readme(
-    problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str] = ()
+    problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str]
 ) -> str:
     """README with the commands for Timeloop and the expected output."""
     model, names = problem.cost_model, Names.of(problem)

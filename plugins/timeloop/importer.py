@@ -107,12 +107,16 @@ def _named(value: Any, table: YamlTable, key: str = "name") -> str:
     raise error(table.at(key), "missing; expected a name" if value is None else found)
 
 
-def _whole(table: YamlTable, key: str, default: int | None = None) -> int:
-    found = table.get(key) if table.get(key) is not None else default
-    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found < 2**63:
-        wanted = "expected a whole number from 1 to 2^63 - 1"
+def _number(table: YamlTable, key: str, kind: Any, low: int, high: float, wanted: str, default: Any = None) -> Any:
+    found = default if table.get(key) is None else table.get(key)
+    if isinstance(found, bool) or not isinstance(found, kind) or not low <= found <= high:
+        wanted = f"expected a {wanted}"
         raise error(table.at(key), f"missing; {wanted}" if found is None else f"{wanted}, found {shortened(found)}")
     return found
+
+
+def _whole(table: YamlTable, key: str, default: int | None = None) -> int:
+    return _number(table, key, int, 1, 2**63 - 1, "whole number from 1 to 2^63 - 1", default)
 
 
 def _ranks(space: YamlTable, dims: Sequence[str], factors: Mapping[str, int]) -> list[list[Term]]:
@@ -170,8 +174,4 @@ def _density(instance: YamlTable, tensor: str, path: Path) -> dict[str, Any]:
 
 
 def _share(table: YamlTable, key: str) -> float:
-    found = table.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1:
-        wanted = "expected a number from 0 to 1"
-        raise error(table.at(key), f"missing; {wanted}" if found is None else f"{wanted}, found {shortened(found)}")
-    return found
+    return _number(table, key, int | float, 0, 1, "number from 0 to 1")

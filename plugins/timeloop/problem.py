@@ -33,7 +33,6 @@ class Names:
     lone: str | None
     """Letter of a size-one dimension that indexes scalar tensors; None without scalar tensors."""
     levels: tuple[str, ...]
-    """Storage levels, outermost first."""
     compute: str
 
     @property
@@ -91,19 +90,15 @@ def problem_table(problem: Problem, names: Names) -> dict[str, Any]:
         raise DesignError(f"{text}; this problem has {too_large[0]}")
     shape: dict[str, Any] = {"name": problem.workload.name or "workload", "dimensions": list(names.letters)}
     if coefficients:
-        shape["coefficients"] = [{"name": _coefficient(c), "default": c} for c in coefficients]
+        shape["coefficients"] = [{"name": f"times{c}", "default": c} for c in coefficients]
     shape["data-spaces"] = [_data_space(tensor, names) for tensor in problem.tensors]
     densities = {tensor.name: density(tensor) for tensor in problem.tensors}
     lone = {names.lone: 1} if names.lone else {}
     return {"problem": {"shape": shape, "instance": {**sizes, **lone, "densities": densities}}}
 
 
-def _coefficient(value: int) -> str:
-    return f"times{value}"
-
-
 def _data_space(tensor: Tensor, names: Names) -> dict[str, Any]:
-    projection = [[[names.dims[dim], *[_coefficient(c)][: c > 1]] for dim, c in rank] for rank in tensor.ranks]
+    projection = [[[names.dims[dim], *[f"times{c}"][: c > 1]] for dim, c in rank] for rank in tensor.ranks]
     found: dict[str, Any] = {"name": tensor.name, "projection": projection or [[[names.lone]]]}
     return {**found, "read-write": True} if tensor.output else found
 

@@ -34,10 +34,9 @@ HANDLED = {
     *("architecture_constraints", "mapspace_constraints", "mapspace", "version", "dumped_by_timeloop_front_end"),
 }
 OTHER = {
+    **dict.fromkeys(("compound_components", "components"), "Accelergy's components; energies come from an ERT"),
     "ART": "areas",
     "mapper": "settings of Timeloop's mapper",
-    "compound_components": "Accelergy's components; energies come from an ERT",
-    "components": "Accelergy's components; energies come from an ERT",
     "variables": "variables",
     "globals": "settings of the front end",
 }
@@ -84,11 +83,11 @@ def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -
     _set_variables(project.get("architecture"), project.table("variables"))
     for key in project:
         if key not in HANDLED:
-            notes.missing(_place(project, key), OTHER.get(key, "an unknown part"), key, "")
+            place = getattr(project[key], "source", YamlSource("", 0, key))
+            notes.missing(place, OTHER.get(key, "an unknown part"), key, "")
     if not {"architecture", "problem"} & set(project):
         raise SpecError.at(shown(paths[0]), "", "has neither an 'architecture' nor a 'problem'")
-    workload = _workload(project, name, notes)
-    if workload:
+    if workload := _workload(project, name, notes):
         tables["workload"] = workload
     try:
         _rest(project, workload, older, tables, notes)
@@ -110,11 +109,6 @@ def _set_variables(part: Any, variables: YamlTable) -> None:
             _set_variables(value, variables)
     for one in part if isinstance(part, list) else ():
         _set_variables(one, variables)
-
-
-def _place(project: YamlTable, key: str) -> YamlSource:
-    value = project[key]
-    return value.source if isinstance(value, YamlTable) else YamlSource("", 0, key)
 
 
 def _workload(project: YamlTable, name: str, notes: Notes) -> dict[str, Any]:
@@ -261,11 +255,10 @@ def _sizes(project: YamlTable) -> dict[str, int]:
 def write(imported: Imported, out: Path) -> list[Path]:
     """Write a TOML file per part, and the notes as `import.json` and `import.md`; delete files of missing parts."""
     texts = {out / f"{part}.toml": toml_text.dumps(table) for part, table in imported.tables.items()}
-    rows = [
-        {"verdict": note.verdict, "file": note.source.file, "line": note.source.line, "key": note.source.key,
-         "text": note.text, "cause": note.cause, "stops": note.stops}
-        for note in imported.notes
-    ]  # fmt: skip
+    rows = []
+    for note in imported.notes:
+        place = attrs.asdict(note.source)
+        rows.append({"verdict": note.verdict, **place, "text": note.text, "cause": note.cause, "stops": note.stops})
     texts[out / "import.json"] = json.dumps(rows, indent=2) + "\n"
     texts[out / "import.md"] = markdown(imported)
     return write_texts(texts, [out / f"{part}.toml" for part in PARTS if part not in imported.tables])

@@ -206,7 +206,6 @@ class Stack:
     levels: Sequence[Component]
     compute: Component
     tensors: Mapping[str, set[str]]
-    """Dimensions by tensor."""
     bypass: Mapping[str, list[str]]
     """Tensors that pass by, by level."""
     hollow: Collection[str]
@@ -221,12 +220,15 @@ def hardware_table(project: YamlTable, stack: Stack, notes: Notes) -> dict[str, 
     """The table of a hardware."""
     levels, compute, hollow, acting = stack.levels, stack.compute, stack.hollow, stack.acting
     prices, dated = _prices(project)
-    rows = [
-        _hollow(level, child, stack.bypass[level.name], notes)
-        if level.name in hollow
-        else _level(level, child, stack.bypass.get(level.name, []), prices, dated, notes)
-        for level, child in zip(levels, [*levels[1:], compute], strict=True)
-    ]
+    rows = []
+    for level, child in zip(levels, [*levels[1:], compute], strict=True):
+        passing = [f"name:{tensor}" for tensor in stack.bypass.get(level.name, ())]
+        if level.name in hollow:
+            notes.taken(level.table.source, f"{level.name}: a level that stores nothing, {level.instances} of it")
+            row = {"name": level.name, "class": "sram", "bypass": passing} | _fanout(level, child, notes)
+        else:
+            row = _level(level, child, passing, prices, dated, notes)
+        rows.append(row)
     for row in rows[0 if levels[0].name in acting else 1 :]:
         if row["name"] not in hollow or row["name"] in acting:
             row["gate_skip"] = True
@@ -263,12 +265,6 @@ def _fanout(level: Component, child: Component, notes: Notes) -> dict[str, int]:
     return {"fanout": child.instances // level.instances} if child.instances > level.instances else {}
 
 
-def _hollow(level: Component, child: Component, tensors: Sequence[str], notes: Notes) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": level.name, "class": "sram", "bypass": [f"name:{tensor}" for tensor in tensors]}
-    notes.taken(level.table.source, f"{level.name}: a level that stores nothing, {level.instances} of it")
-    return row | _fanout(level, child, notes)
-
-
 def _level(
     level: Component, child: Component, bypass: list[str], prices: Mapping[str, Any], dated: bool, notes: Notes
 ) -> dict[str, Any]:
@@ -289,7 +285,7 @@ def _level(
     row["metadata_capacity"] = f"{int(metadata)} bits" if metadata else "unlimited"
     row |= _fanout(level, child, notes)
     if bypass:
-        row["bypass"] = [f"name:{tensor}" for tensor in bypass]
+        row["bypass"] = bypass
     if own.get("decompression_supported") is True:
         row["decodes"] = True
     energy = _energies(prices.get(level.name, {}), level.block_words, dated)

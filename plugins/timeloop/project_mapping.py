@@ -56,7 +56,6 @@ WITHOUT_EFFECT = {
     "split": "rows and columns of instances count together",
     "no_link_transfer": "neighbours hand each other no words of these",
 }
-"""Keys without an effect here."""
 
 
 def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> None:

@@ -16,7 +16,6 @@ from sparsemap.errors import SpecError, shortened
 from sparsemap.files import read_bytes, shown
 
 TAG = "!"
-"""The key of a table's tag."""
 TAGS = ("Component", "Container", "Hierarchical", "Parallel", "Pipelined", "Nothing", "ArithmeticComponent")
 SCALARS = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str"))
 TEXTS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")

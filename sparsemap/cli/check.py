@@ -56,17 +56,15 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
                 if not (os.path.exists(first) and os.path.samefile(first, file)):
                     text = "%s: fine by its path; in a plugin it stops every command: %s"
                     logger.warning(text, shown(file), error)
-    workloads = [
-        (file, table) for file, table in read if isinstance(table, Mapping) and table.get("kind") == Workload.kind
-    ]
+    tables = [(file, table) for file, table in read if isinstance(table, Mapping)]
+    workloads = [(file, table) for file, table in tables if table.get("kind") == Workload.kind]
     for file, table in read:
         check = Check(registry, shown(file), Path(file), workloads)
         yield file, check.table(table) if isinstance(table, Mapping) else table
 
 
 def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
-    """Mistakes, by file of the plugin below these folders, of formats and mechanisms in Python without a spec of their
-    name."""
+    """Mistakes of formats and mechanisms in Python without a spec, by file of the plugin below these folders."""
     found: dict[str, list[Mistake]] = {}
     for kind, name in [(of, name) for of in TRIED for name in registry.names(of)]:
         file = registry.origin(kind, name).file
@@ -90,7 +88,6 @@ class Check:
 
     registry: Registry
     file: str
-    """Name of the file in messages."""
     path: Path
     workloads: Sequence[tuple[str, Mapping[str, Any]]] = ()
     """Files and tables of workloads checked together with the file."""
@@ -214,8 +211,7 @@ class Check:
                 logger.warning(text, self.file, listed(free))
 
     def tensors(self, piece: Any, problem: Problem) -> None:
-        """Checks names of tensors in levels. A name missing from all workloads checked together is a mistake; without
-        workloads, a name other than a role is a warning."""
+        """Checks names of tensors in levels: a name in none of the workloads is a mistake, or without any a warning."""
         keys = [(level.index, key) for level in problem.levels for key in ("bypass", "decodes", "double_buffered")]
         found: dict[tuple[int, str], list[SpecError]] = {}
         for file, table in self.workloads:

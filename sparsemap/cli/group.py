@@ -181,6 +181,13 @@ reference_option = click.option("--reference", default="", metavar="NAME", help=
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
 
 
+def other_verb(name: str) -> click.Command | None:
+    """Another verb of the running command, to be invoked by a verb; None if no loaded plugin has it."""
+    ctx = click.get_current_context()
+    root = ctx.find_root().command
+    return root.get_command(ctx, name) if isinstance(root, click.Group) else None
+
+
 def loaded(plugin_dirs: tuple[str, ...]) -> Registry:
     from ..pieces.loading import load
 

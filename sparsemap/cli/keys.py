@@ -33,7 +33,6 @@ class Key:
 
     name: str
     type: Any
-    """The type of the field."""
     default: Any
     """Default in spec notation; attrs.NOTHING: required; None: absent."""
     names: Naming | None

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import SpecError, listed
-from ..files import grouped, shown, times
+from ..files import grouped, shown
 from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of, weights_of
-from ..spec.units import format_count, format_energy
 from . import output as cli_output
 from .answers import answers
 from .group import INTERRUPTED, loaded
@@ -25,7 +24,6 @@ from .study import write_command
 
 if TYPE_CHECKING:
     from ..study.cells import Cell, Outcome
-    from ..study.network_result import NetworkResult
 
 T = TypeVar("T")
 
@@ -72,13 +70,11 @@ def _shown(value: Any) -> str:
 
 
 WIDE = (7, 6, 9, 4, 5, 8, 10)
-"""Columns of `NetworkResult.groups` left out on narrow terminals: shares of cycles and energy, units, cycles, gaps,
-time, limits."""
+"""Columns of `NetworkResult.groups` that narrow terminals leave out, first to last."""
 
 
 WIDE_PLAN = (9, 5, 7, 1, 6, 8)
-"""Columns of `FusedResult.table` left out on narrow terminals: reasons, cycles, utilisation, input levels, times,
-limits."""
+"""Columns of `FusedResult.table` that narrow terminals leave out, first to last."""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str, **where: Any) -> None:
@@ -100,7 +96,7 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
     elif not quiet:
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
-        lines = totals_text(result).splitlines()
+        lines = result.totals_text().splitlines()
         if fused is not None:
             again = "again    with tensors on chip, a quarter of the designs"
             lines = [lines[0], again, *fused.totals_text().splitlines()]
@@ -117,45 +113,15 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
 
 
 def say_reasons(found: Iterable[tuple[str, str]]) -> None:
-    """Prints the reasons for missing designs, by name of the search: each reason once; an empty reason was already
-    printed."""
+    """Prints the reasons for missing designs by name of the search, each once; empty ones were printed before."""
     for why, named in grouped(found, lambda one: one[1]).items():
         if why:
             cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
 
 
-def totals_text(result: NetworkResult) -> str:
-    from ..study.network_result import between_text, chip_line, edp_text, limits_text
-
-    about = f"{result.network} on {result.hardware}"
-    layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
-    each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"
-    lines = [f"{about}: {layers} {each}"]
-    edp, energy, cycles, seconds = result.edp, result.energy_pj, result.cycles, result.seconds
-    if edp is None or energy is None or cycles is None or seconds is None:
-        return "\n".join([*lines, "totals   incomplete: not every layer has a design"])
-    lines += [
-        f"EDP      {edp_text(result.costs)}, total energy times total time",
-        f"energy   {format_energy(energy)}",
-        f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
-        chip_line(result.costs),
-    ]
-    if limits := limits_text(((x.limit or "", x.repeat * (x.cycles or 0.0)) for x in result.layers), cycles):
-        lines.append(f"limits   {limits}")
-    if between := between_text([(result.network, result.hardware, result.between)]):
-        lines.append(f"besides  {between}")
-    if result.lacks:
-        lines.append(f"without  {listed(result.lacks)}")
-    if result.bound:
-        proof = f"proven for these sizes in space {result.space}: {times(result.gap)}"
-        lines.append(f"bound    {result.bound:.4g} pJ * cycles, {proof}")
-    return "\n".join(lines)
-
-
 @contextmanager
 def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Live progress of finished cells; failures are printed at once. Ctrl-C ends the program with a note; without a
-    `folder` nothing is kept."""
+    """Live progress of finished cells, failures at once. Ctrl-C ends with a note; without `folder` nothing is kept."""
     from ..searching.result import broken
     from ..study.cells import running
 
@@ -190,9 +156,9 @@ def known_hardware(names: Iterable[str]) -> str:
     return ",".join(found)
 
 
-def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
+def step_progress(items: Iterable[T], total: int, text: Callable[[T], str]) -> Iterator[T]:
     """The items, such as results of long computations, with progress counted and printed per item."""
-    with bar(quiet, total) as update:
+    with bar(False, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
                 update(done, total, text(item))

@@ -31,7 +31,6 @@ STYLES = {
     "strong": "bold", "faint": "dim", "heading": "bold cyan", "name": "cyan", "parallel": "bold green",
     "action": "bold magenta", "warning": "yellow",
 }  # fmt: skip
-"""Colours of the marks in reports."""
 
 
 def width() -> int:

@@ -12,6 +12,7 @@ import click
 from ..errors import readable, told
 from .answers import answers
 from .group import loaded, plugin_dirs
+from .stdout import answer, wrote
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -29,7 +30,6 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
     from . import output as cli_output
     from .hints import kind_of
     from .keys import first_sentence
-    from .stdout import answer
 
     registry = loaded(plugin_dirs)
     if kind is not None and name is not None:
@@ -40,12 +40,13 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
         table = cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())])
         answer(kinds, table)
         return
-    kind = kind if kind in registry.kinds() else _singular(kind, registry)
+    kind = _singular(kind, registry)
     if kind not in registry.kinds() and (found := kind_of(registry, kind)):
         raise click.UsageError(f"{kind} is a {found}: sparsemap list {found} {kind}")
     # mm2 before mm10
     names = sorted(registry.names(kind), key=lambda x: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", x)])
-    rows = [[name, _one_line_about(registry, kind, name)] for name in names]
+    specs = {name: registry.spec(kind, name) for name in names}
+    rows = [[x, str(y.get("description") or first_sentence(registry.type(kind, y["type"])))] for x, y in specs.items()]
     types = [[name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in names]
     tables = [cli_output.table(rows)] if rows else []
     tables += [f"types, which a spec gives their fields\n{cli_output.table(types)}"] if types else []
@@ -54,15 +55,8 @@ def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...]) -> N
 
 def _singular(kind: str, registry: Registry) -> str:
     """Accepts plurals: `workload` for `workloads`."""
-    return kind[:-1] if kind.endswith("s") and kind[:-1] in registry.kinds() else kind
-
-
-def _one_line_about(registry: Registry, kind: str, name: str) -> str:
-    """The description of a piece, or the first line of its class."""
-    from .keys import first_sentence
-
-    table = registry.spec(kind, name)
-    return str(table.get("description") or first_sentence(registry.type(kind, table["type"])))
+    plural = kind not in registry.kinds() and kind.endswith("s") and kind[:-1] in registry.kinds()
+    return kind[:-1] if plural else kind
 
 
 @click.command()
@@ -80,9 +74,8 @@ def _describe(kind: str, name: str, registry: Registry) -> None:
     from . import output as cli_output
     from .describe import described
     from .networks import described_network
-    from .stdout import answer
 
-    kind = kind if kind in registry.kinds() else _singular(kind, registry)
+    kind = _singular(kind, registry)
     if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)
         answer(rows, about)
@@ -146,7 +139,6 @@ def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:
 def plugins(plugin_dirs: tuple[str, ...]) -> None:
     """List the plugins and the hooks that they use."""
     from . import output as cli_output
-    from .stdout import answer
 
     found: list[dict[str, Any]] = [
         {"name": plugin.name, "version": plugin.version, "file": plugin.file, "hooks": list(plugin.hooks)}
@@ -169,7 +161,6 @@ def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugi
     plugins."""
     from . import reference
     from . import schema as schemas
-    from .stdout import answer, wrote
 
     registry = loaded(plugin_dirs)
     if (kind is None) != every:

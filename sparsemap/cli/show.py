@@ -16,6 +16,7 @@ from ..errors import SearchError, unknown
 from ..files import aligned, percent
 from .answers import answers, with_json
 from .group import loaded, plugin_dirs
+from .stdout import wrote
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
@@ -59,8 +60,7 @@ def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple
 
 
 def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Result, Problem]:
-    """A valid design file as a search result, or the design in the named scenario; `SearchError` for an unknown
-    scenario or an invalid design."""
+    """A valid design file, or its named scenario, as a search result; `SearchError` for an unknown or invalid one."""
     from ..searching.result import result_of
 
     result, problem, reasons = design_result(path, registry)
@@ -79,8 +79,7 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """Paths of designs: for a design itself, under the empty name; for another folder, the designs below by step of a
-    plan, layer or cell."""
+    """Paths of designs: of a design itself, under the empty name, or below a folder by step, layer or cell."""
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 
@@ -188,8 +187,6 @@ def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -
     """Write a DESIGN as files for another program.
 
     DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files."""
-    from .stdout import wrote
-
     registry = loaded(plugin_dirs)
     piece: Any = registry.resolve("exporter", exporter)
     result, problem = valid_design(design, registry)

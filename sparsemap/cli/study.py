@@ -1,5 +1,4 @@
-"""Verbs about many searches: run the cells of a study or the layers of a network, and compare searchers. Also helpers
-for other verbs with runs or the page about results."""
+"""Verbs about many searches, `run` and `compare`, and helpers for verbs with runs or the page about results."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ..errors import SearchError, SparseMapError, readable, unknown
 from ..files import system_error_text
 from ..pieces import defaults
 from .answers import answers
-from .group import loaded, plugin_dirs, reference_option, report_option
+from .group import loaded, other_verb, plugin_dirs, reference_option, report_option
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -219,9 +218,7 @@ def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...]) -> None:
     used = [x for x in ctx.params if ctx.get_parameter_source(x) is not click.core.ParameterSource.DEFAULT]
     if idle := [x for x in used if x not in ("study", "other", "plugin_dirs")]:
         raise click.UsageError(f"--{idle[0].replace('_', '-')} is for a study, not for two results")
-    root = ctx.find_root().command
-    verb = root.get_command(ctx, defaults.DIFFERENCES) if isinstance(root, click.Group) else None
-    if verb is None:
+    if (verb := other_verb(defaults.DIFFERENCES)) is None:
         raise click.UsageError("two results are compared by a plugin that is not loaded")
     ctx.invoke(verb, first=first, second=second, plugin_dirs=plugin_dirs)
 
@@ -256,8 +253,7 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 
 def write_command(folder: str | Path) -> None:
-    """Writes the command into the folder of its results, if any, for the page about the results; paths of files are
-    relative to the working directory."""
+    """Writes the command, with relative paths, into the folder of its results, if any, for the page about them."""
     from ..writing import write_text
 
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
@@ -276,8 +272,7 @@ def say_place(result: Result, out: str | None) -> None:
 
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
-    """Whether `--report` is possible, checked before the search by calling the verb without results; reports anything
-    missing."""
+    """Whether `--report` is possible, checked by the verb without results; prints anything missing."""
     return _page((), plugin_dirs, "no report will be written")
 
 
@@ -302,21 +297,15 @@ def run_options(verb: Any) -> Any:
 
 def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
     """Runs a written network for `--run`: the verb `run` with a report, into a folder."""
-    ctx = click.get_current_context()
-    root = ctx.find_root().command
-    assert isinstance(root, click.Group)
-    verb = root.get_command(ctx, "run")
-    assert verb is not None
     given = {"budget": designs, "out": str(out), "overwrite": overwrite, "report": True}
-    ctx.invoke(verb, study=str(network), hardware=hardware, **given)
+    click.get_current_context().invoke(run, study=str(network), hardware=hardware, **given)
 
 
 def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
     ctx = click.get_current_context().find_root()
-    assert isinstance(ctx.command, click.Group)
-    verb = ctx.command.get_command(ctx, defaults.PAGE)
-    if verb is None:
-        click.secho(unknown("command", defaults.PAGE, ctx.command.commands), err=True, fg="yellow")
+    if (verb := other_verb(defaults.PAGE)) is None:
+        known = ctx.command.commands if isinstance(ctx.command, click.Group) else ()
+        click.secho(unknown("command", defaults.PAGE, known), err=True, fg="yellow")
         return False
     try:
         with redirect_stdout(sys.stderr):  # what is printed there is of the search

@@ -10,8 +10,9 @@ import click
 
 from ..errors import SearchError, listed
 from ..pieces import defaults
-from .group import RENAMED, say_moved
+from .group import RENAMED, loaded, say_moved
 from .help_texts import names_with_texts
+from .stdout import answer
 
 
 class Extra(click.Group):
@@ -77,8 +78,6 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     list hardware`, with their comments."""
     from ..pieces.registry import is_path
     from ..writing import write_texts
-    from .group import loaded
-    from .stdout import answer
 
     registry, texts = loaded(()), dict[Path, str]()
     for kind, name in (("workload", workload), ("hardware", hardware)):

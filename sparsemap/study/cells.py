@@ -68,13 +68,11 @@ class Cell:
     parts: Mapping[str, Any]
     """Arguments of `load_problem`, and `searcher`: names, paths of files, or tables."""
     folder: str
-    """Folder for the files of the cell."""
     count: str = "all"
     """Designs to count against the budget."""
     after: tuple[str, ...] = ()
     """Folders of cells to start from, the nearest first: this cell waits for their designs."""
     start: tuple[str, ...] = ()
-    """Files of further designs to start from."""
     axes: Mapping[str, str] = {}
     """The cell's values on the study's varied `AXES`."""
     bounded: bool = True
@@ -120,8 +118,7 @@ class Outcome:
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:
-    """The cells of a study's workloads, or of its networks, in order: workload, hardware, searcher, `AXES`, seed. Paths
-    of the study are relative to `base`."""
+    """Cells of a study's workloads or networks: workload, hardware, searcher, `AXES`, seed; paths relative to `base`."""
     given = study.networks if what == "network" else study.workloads
     by_searcher = study.spaces if isinstance(study.spaces, Mapping) else {}
     lists = {axis: getattr(study, key) for axis, key in AXES.items()}
@@ -167,8 +164,7 @@ def _said(value: Any) -> str:
 
 
 def no_design(found: Mapping[str, Any]) -> str:
-    """Reason for a search without a valid design: missing resources of the nearest design, or the most frequent
-    rejection."""
+    """Reason for a missing design: lacking resources of the nearest design, or the most frequent rejection."""
     rows: list[dict[str, Any]] = found.get("shortfalls") or []
     known: Any = ({key: math.nan if x is None else x for key, x in row.items()} for row in rows)
     lacks = [str(Shortfall(**row)) for row in known] or list(found.get("rejects") or ())[:1]
@@ -176,8 +172,7 @@ def no_design(found: Mapping[str, Any]) -> str:
 
 
 def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
-    """Formats and mechanisms of the designs of several results, such as the layers of a network: places by kind and
-    name."""
+    """Places by kind and name of the formats and mechanisms in several results, such as the layers of a network."""
     found: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for kind, names in (result.get("chosen") or {}).items():
@@ -197,9 +192,7 @@ def as_data(key: str, value: Any, base: Path) -> Any:
 
 
 def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Path:
-    """Folder for tables: `folder`, or `partial` below for partial tables beside complete tables.
-
-    Complete tables remove partial tables."""
+    """Folder for tables: `folder`, or `partial` below if complete tables stay; complete tables remove partial ones."""
     beside = folder / PARTIAL_FOLDER
     if partial and stays:
         logger.warning("%s has the tables of this run, which is not complete; those of the complete run stay", beside)
@@ -219,8 +212,7 @@ def built_in(technology: Any, hardware: Any) -> Any:
 
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
-    """Number of cells with a running search, and approximate number of designs evaluated by these searches. Each layer
-    of a network runs its own search."""
+    """Number of cells or layers with a running search, and about how many designs these evaluated."""
     folders = [[Path(cell.folder, JOURNAL_FILE), *Path(cell.folder).glob(f"*/{JOURNAL_FILE}")] for cell in cells]
     counts = [count for journals in folders if (count := sum(map(designs_in, journals)))]
     return len(counts), sum(counts)
@@ -229,8 +221,7 @@ def running(cells: Iterable[Cell]) -> tuple[int, int]:
 def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
     """Folder for the results of a study: `out`, or else the study's own setting.
 
-    A study may come from somebody else. Its own setting must therefore be a folder below the working directory that is
-    new, empty, or already of a study, so nothing is overwritten."""
+    The setting may come from a stranger, so the folder must be below the working directory, and new, empty, or a study's."""
     if out:
         return not_of_a_search(out)
     if not study.out:

@@ -27,7 +27,6 @@ from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
-"""The group of all cells."""
 BY = ("formats", "mechanisms", "space", "cost_model", "searcher", "hardware")
 """Axes that may be compared; the first that varies is the default."""
 NAMES = ("workload", "hardware", "searcher", *AXES, "seed")
@@ -140,7 +139,6 @@ class Comparison:
     over: str = "hardware"
     """Axes of the groups of means, with commas."""
     technologies: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Technologies of the results, by hardware."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -321,7 +319,7 @@ class Comparison:
         return write_texts({folder / name: text for name, text in zip(names, texts, strict=True)})
 
 
-def files_of(asked: str = "") -> tuple[str, ...]:
+def files_of(asked: str) -> tuple[str, ...]:
     """Names of the files of a comparison by axes with commas."""
     by = "-".join(name.strip() for name in asked.split(",")) if asked else ""
     return tuple(name.replace("comparison", f"comparison-by-{by}") if by else name for name in COMPARISON_FILES)
@@ -337,14 +335,17 @@ def compare(
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
     by, over = axes_of(variants, by, reference)
-    reference = checked_reference(by, variants[by], reference)
+    if reference and reference not in variants[by]:
+        raise SearchError(f"--reference: {unknown(by.replace('_', ' '), reference, variants[by])}")
+    usual = {"searcher": SEARCHER, **dict.fromkeys(MORE, OWN)}.get(by, "")
+    reference = reference or (usual if usual in variants[by] else variants[by][0])
     cost = cost_of(rows, by)
     always = ("workload", "hardware", "seed")
     names = [
         name for name in NAMES
         if name != by and any(name in x for x in rows) and (name in always or len({x.get(name) for x in rows}) > 1)
     ]  # fmt: skip
-    cells, technologies = list[CellRow](), dict[str, dict[str, None]]()
+    cells = list[CellRow]()
     pairs = list(zip_longest(rows, chosen))
     for key, some in grouped(pairs, lambda pair: tuple(pair[0].get(name) for name in names)).items():
         costs = {row[by]: row.get(cost) for row, _ in some}
@@ -352,9 +353,10 @@ def compare(
         uses = {row[by]: any(x in pieces.get(MORE[by], ()) for x in more)
                 for row, pieces in some if pieces and (more := added(row[by], by))}  # fmt: skip
         cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, uses))
-    for row in rows:
-        technologies.setdefault(row["hardware"], {}).update({row["technology"]: None} if row.get("technology") else {})
-    counted = {name: tuple(some) for name, some in technologies.items()}
+    chips = grouped(rows, lambda row: row["hardware"])
+    counted = {
+        name: tuple(dict.fromkeys(x["technology"] for x in some if x.get("technology"))) for name, some in chips.items()
+    }
     return Comparison(reference, variants[by], tuple(cells), by, cost, _uses(rows, chosen, by), over, counted)
 
 
@@ -381,9 +383,8 @@ def added(variant: str, by: str) -> list[str]:
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
-def axes_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> tuple[str, str]:
-    """The compared axis: the first of `by`, the axis of the reference, or the first of `BY` that varies; and the axes of
-    the means."""
+def axes_of(variants: Mapping[str, Sequence[str]], by: str, reference: str) -> tuple[str, str]:
+    """The compared axis (first of `by`, the reference's, or the first of `BY` that varies), and the means' axes."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
         needed = "a comparison needs two searchers, formats, spaces or hardware or more"
@@ -396,14 +397,6 @@ def axes_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str 
     named = next((key for key in several if reference in variants[key]), several[0])
     first = asked[0] if asked and asked[0] in BY else named
     return first, ", ".join(name for name in dict.fromkeys(asked) if name != first) or "hardware"
-
-
-def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> str:
-    """The reference among the variants of a study."""
-    if reference and reference not in variants:
-        raise SearchError(f"--reference: {unknown(by.replace('_', ' '), reference, variants)}")
-    usual = {"searcher": SEARCHER, **dict.fromkeys(MORE, OWN)}.get(by, "")
-    return reference or (usual if usual in variants else variants[0])
 
 
 def cost_of(rows: Sequence[Mapping[str, Any]], by: str) -> str:

@@ -38,8 +38,7 @@ class Ratio:
 def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio | None:
     """The geometric mean over problems of geometric means over seeds; None without ratios.
 
-    Differences between problems are no noise. The interval follows from the variance of logarithms between seeds of a
-    problem, assumed equal for all problems (Student's t)."""
+    The interval follows from the variance of logarithms between seeds, assumed equal for all problems (Student's t)."""
     logs = [[math.log(ratio) for ratio in ratios] for ratios in problems if ratios]
     if not logs:
         return None

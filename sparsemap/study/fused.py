@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from ..errors import SearchError
+from ..files import grouped
 from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
@@ -23,8 +24,7 @@ from .slides import Slide, slides
 SHARE = 4
 """Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search."""
 BOUNDED = 250
-"""Least budget, in designs, for computing a lower bound in such a search; a bound takes the time of some hundred
-designs."""
+"""Least budget, in designs, for a lower bound in such a search; a bound takes the time of some hundred designs."""
 LARGE = 0.25
 """Least share of the level on chip for a tensor to slide; smaller tensors stay as a whole."""
 Kept = tuple[str, ...]
@@ -35,8 +35,9 @@ Key = tuple[tuple[str, ...], str]
 
 @attrs.frozen(kw_only=True, slots=False)
 class FusedPlan:
-    """Searches for a network, and the inputs of the join. Tensors live in the outermost level or in `home`: the
-    outermost level on chip with a single instance."""
+    """Searches for a network, and the inputs of the join.
+
+    Tensors live in the outermost level, or in `home`: the outermost level on chip with a single instance."""
 
     plan: Plan
     graph: tuple[GraphNode, ...]
@@ -69,8 +70,7 @@ class FusedPlan:
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """By node, capacity of the level on chip in words of the node's output; "" is for the widest words, the unit of
-        all room."""
+        """By node, words of its output that fit on chip; "" is for the widest words, the unit of all room."""
         chips = {name: problem.chip for name, problem in {**self.made_in, "": self.problem}.items()}
         return {name: float(chip.capacity_bits[self.home] / chip.word_bits[self.home]) for name, chip in chips.items()}
 
@@ -125,8 +125,7 @@ class FusedPlan:
 
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
-        """By node, ranks for its output to slide along into the next layer of equal width, if no other node reads the
-        output."""
+        """By node, ranks for its output to slide along into the next layer, its only reader, of equal width."""
         found: dict[str, tuple[Slide, ...]] = {}
         if not all(map(self.problem.space.provides, ("bounds", "order"))):
             return found
@@ -135,17 +134,15 @@ class FusedPlan:
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
             large = one.live * self.shares[one.name] > LARGE * self.capacity
             if large and not self.unlike(one.name, after) and self.takers[one.name] == [after] and len(takes) == 1:
-                every = slides(
-                    one.node, after.node, takes[0], sums=after.words * self.shares[after.name] <= self.capacity
-                )
+                sums = after.words * self.shares[after.name] <= self.capacity
+                every = slides(one.node, after.node, takes[0], sums)
                 # columns are no better than rows
                 alike = {(s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)}
                 found[one.name] = tuple(alike.values())
         return {name: some for name, some in found.items() if some}
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:
-        """Levels for the inputs of a node, without the network's input, and for its output, each resident as a whole;
-        `sliding`: or sliding."""
+        """Levels of a node's inputs (without the network's) and output, each resident as a whole, or `sliding`."""
         found = []
         for name in (*one.inputs, one.name):
             stays = name != INPUT and (not self.stuck[name] or (sliding and name in self.sliding))
@@ -166,11 +163,7 @@ class FusedPlan:
     @cached_property
     def layers(self) -> dict[str, list[GraphNode]]:
         """By content, the nodes of equal layers."""
-        found: dict[str, list[GraphNode]] = {}
-        for one in self.graph:
-            if one.node.loops is not None:
-                found.setdefault(one.node.content, []).append(one)
-        return found
+        return grouped((one for one in self.graph if one.node.loops is not None), lambda one: one.node.content)
 
     @cached_property
     def wanted(self) -> dict[str, list[Kept]]:
@@ -182,8 +175,7 @@ class FusedPlan:
         return {content: sorted(sets, key=lambda kept: (len(kept), kept)) for content, sets in found.items()}
 
     def _words(self, content: str) -> dict[str, int]:
-        """By tensor of a layer, words needed on chip: the whole tensor, or the least live part of a tensor too large to
-        stay."""
+        """By tensor of a layer, words on chip: the whole tensor, or the least live part of a larger one."""
         found: dict[str, int] = {}
         for one in self.layers[content]:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}
@@ -232,8 +224,8 @@ class FusedPlan:
         """Problem of a cell; the problem of a layer by itself is cached for later use by the plan."""
         return self.plan.loaded(cell) if "resides" in cell.parts["workload"] else self.plan.problem(cell)
 
-    def variant(self, content: str, kept: Kept) -> Problem:
-        """A layer with tensors on chip; these take no room here, since the join accounts for resident tensors."""
+    def variant(self, content: str, kept: Kept = ()) -> Problem:
+        """A layer with tensors on chip, which take no room here: the join accounts for resident tensors."""
         base = self.plan.problem(self.searched[content][()])
         if kept and (content, kept) not in self._variants:
             resides, none = dict.fromkeys(kept, self.places[1]), dict.fromkeys(kept, 0)

@@ -1,5 +1,4 @@
-"""Result of the plan of a network: the place of every tensor with the reason, the tensors on chip at each step, and the
-totals."""
+"""Result of a network's plan: place of every tensor with the reason, tensors on chip at each step, and totals."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ..problem.costs import Costs
 from ..spec import units
 from ..writing import write_texts
 from .cells import FUSED_FILES
-from .network_result import NetworkResult, chip_line, edp_text, limits_text
+from .network_result import NetworkResult, cost_lines
 
 
 @attrs.frozen(kw_only=True)
@@ -38,9 +37,7 @@ class FusedLayer:
     slides: str
     """For a sliding output, the live extent, the full extent, and the loop; empty: resident as a whole."""
     words: int
-    """Words of the output."""
     packed: bool
-    """Whether the output is compressed."""
     why: str
     """Reason against keeping the output on chip; empty if on chip."""
     energy_pj: float
@@ -51,19 +48,16 @@ class FusedLayer:
     used_words: float
     """Live words plus the words of the layer's tiles."""
     kept: tuple[str, ...]
-    """Tensors of the layer on chip."""
     kept_words: Mapping[str, int] = attrs.field(factory=dict)
     """Words on chip at a time, by tensor of `kept`."""
     walks: Mapping[str, str] = attrs.field(factory=dict)
     """Dimension of the outermost loop, by sliding tensor of `kept`."""
     design: str = ""
-    """Design file below the folder of the run; steps with the same design share the first step's file. Empty for
-    operations."""
+    """Design file below the run's folder, shared by steps with the same design; empty for operations."""
     genome: tuple[int, ...] = ()
     utilisation: float | None = None
     """Effectual computes over cycles and compute units."""
     limit: str = ""
-    """Limit of the cycles."""
     by_level: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
@@ -78,7 +72,6 @@ class FusedResult:
 
     base: NetworkResult
     home: str
-    """The level on chip."""
     outside: str
     capacity: float = 0.0
     """Capacity of `home` in the network's widest words, the unit of all room."""
@@ -90,7 +83,6 @@ class FusedResult:
     score: float | None = None
     """Objective of this plan."""
     operations: str = "counted"
-    """Cost of operations between layers, see `search_network`."""
     matched: bool = False
     """Whether tensors are read in the packets they were written in; otherwise formats change at no cost."""
     error: str = ""
@@ -184,29 +176,23 @@ class FusedResult:
         """The totals of the plan, in lines."""
         if not self.complete:
             return f"plan     incomplete: {self.error or 'not every layer has a design'}"
-        (stays, between), seconds = self.stays, self.costs["seconds"]
+        stays, between = self.stays
         slide = sum(bool(row.slides) for row in self.rows)
         energy, cycles = self.layer_by_layer
         peak = f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
         gain = f"{times(self.gain)} better than" if self.gain >= 1.0 else f"{times(1.0 / self.gain)} worse than"
+        parts = f"{times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles"
         lines = [
             f"plan     {stays} of {between} tensors between layers stay in {self.home}, {slide} of them slide by; at most {peak}",
-            f"EDP      {edp_text(self.costs)}, {gain} layer by layer "
-            f"({times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles)",
-            f"energy   {units.format_energy(self.energy_pj)}",
-            f"cycles   {units.format_count(self.cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other",
-            chip_line(self.costs),
+            *cost_lines(self.costs, (f"{gain} layer by layer ({parts})", ""), ((x.limit, x.cycles) for x in self.rows)),
         ]
-        if limits := limits_text(((row.limit, row.cycles) for row in self.rows), self.cycles):
-            lines.append(f"limits   {limits}")
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
         if self.base.lacks:
             lines.append(f"without  {listed(self.base.lacks)}")
         if self.gap is not None:
-            lines.append(
-                f"bound    {four_digits(self.bound)}, proven for these sizes: the best plan is within {times(self.gap)}"
-            )
+            proof = f"proven for these sizes: the best plan is within {times(self.gap)}"
+            lines.append(f"bound    {four_digits(self.bound)}, {proof}")
         cost = {"counted": "cost what they read and write", "free": "are free"}
         free = cost.get(self.operations, "cost what they move, and sums of words what they add to the layer before")
         matched = "what is written is what is read, or converted"
@@ -217,8 +203,7 @@ class FusedResult:
         return "\n".join(lines)
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
-        """Writes the files of the searches (`NetworkResult.write`), the plan in `network.json`, and a row per step in
-        `fused.csv` and `fused.md`."""
+        """Writes the files of the searches, the plan in `network.json`, and the steps in `fused.csv` and `fused.md`."""
         written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written

@@ -63,8 +63,7 @@ class FusedTables(LayerTables):
 
     @cached_property
     def targets(self) -> dict[str, dict[Packet, float]]:
-        """By node, packet layouts the consumers may want to read, with words and metadata: uncompressed, and the
-        layouts of the best designs."""
+        """By node, packets its consumers' best designs read, or none, each with words and metadata."""
         found: dict[str, dict[Packet, float]] = {}
         for one in self.fused.graph:
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
@@ -118,8 +117,9 @@ class FusedTables(LayerTables):
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
-        """A design of a layer plus the cost of encoding its output in packets, `own` or the design's. The hardware's
-        converter encodes, if present, unless a level encodes the output on the way out."""
+        """A layer's point plus encoding its output in packets (`own`, or the design's) by the hardware's converter.
+
+        A level that encodes the output on the way out needs no converter."""
         converter = self.fused.problem.hardware.converter
         if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
@@ -127,8 +127,9 @@ class FusedTables(LayerTables):
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
-        """Packets of a design's inputs from other nodes, and of its output, as read and written by the design. None for
-        packets without a producer or consumer: operations work word by word, and ranks split or merged have no packets."""
+        """Packets of a design's inputs from other nodes and of its output; None without a matching producer.
+
+        Operations work word by word, and ranks split or merged have no packets."""
         point, _ = bare(point)
         key = self._alike[one.name], point.design
         if key not in self._read:
@@ -141,7 +142,7 @@ class FusedTables(LayerTables):
         if mine is None or not any(mine.values()):
             return (PLAIN,) * len(names), PLAIN
         fused, loops = self.fused, one.node.loops
-        tensors = {t.name: i for i, t in enumerate(fused.plan.problem(fused.searched[one.node.content][()]).tensors)}
+        tensors = {t.name: i for i, t in enumerate(fused.variant(one.node.content).tensors)}
         assert loops is not None
         given: list[Packet] = []
         for tensor, name in zip(one.operands, one.inputs, strict=False):
@@ -193,8 +194,7 @@ class FusedTables(LayerTables):
         return words, level, self.fused.made_in[name].chip
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
-        """Points of a layer with a pass in front to rewrite inputs of another word width; the copies take additional
-        room."""
+        """A layer's points behind a pass that rewrites inputs of another word width; copies take room."""
         fused, own = self.fused, self.fused.made_in[one.name].chip
         unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
         if not unfit:
@@ -240,8 +240,7 @@ class FusedTables(LayerTables):
         )  # fmt: skip
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
-        """Words plus metadata of the output of a node, or of an input of `words` words, by the packets of the node's
-        designs."""
+        """Words plus metadata of a node's output, or input of `words` words, by packets of its designs."""
         found, loops = {PLAIN: float(words)}, one.node.loops
         if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
             return found
@@ -278,8 +277,7 @@ class FusedTables(LayerTables):
 
     @cached_property
     def bound(self) -> JoinedPlan | None:
-        """Lower bound over all plans of designs of the space: the join of the layers' bounds, without room. None if a
-        layer has no bound."""
+        """Lower bound over all plans: the join of the layers' bounds without room; None if a layer has none."""
         fused, found = self.fused, dict[str, dict[Kept, list[TablePoint]]]()
         for content, sets in fused.wanted.items():
             pairs: dict[Kept, list[TablePoint]] = {}

@@ -50,8 +50,7 @@ def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
 
 
 def handed_on(nodes: Sequence[Node], registry: Registry) -> tuple[Node, ...]:
-    """Nodes with the density of each output set to the density read by consuming layers: after the activation. Of
-    several densities, the largest; an output without consuming layers keeps its own."""
+    """Nodes whose outputs have the density consuming layers read, after the activation; the largest of several."""
     found = []
     for node in nodes:
         takers = [other for other in nodes if node.name in other.inputs or (other is node and node.repeat > 1)]
@@ -83,8 +82,7 @@ def _operands(node: Node) -> tuple[str, ...]:
 
 
 def _words(node: Node, batch: int, given: Sequence[int]) -> tuple[int, int]:
-    """Words of the output, and the live words among them. `given` are the words of the inputs; a node without moves
-    hands these on, copies left out."""
+    """Words and live words of the output; a node without moves hands on its inputs (`given` words), copies left out."""
     if not node.shape:
         return 0, 0
     if node.loops is not None:
@@ -128,10 +126,9 @@ Words = tuple[float, int, Chip]
 
 
 def passed(operation: Operation, words: Sequence[Words], output: Words) -> tuple[float, float]:
-    """pJ and cycles of an operation, from reading the inputs and writing the output at their levels.
+    """pJ and cycles of an operation, from reading its inputs and writing its output at their levels.
 
-    A pure concatenation moves only words at another level than the output, or of another width. Output words without a
-    source in the inputs, such as the keys kept by a decoder, live in the outermost level."""
+    A pure concatenation moves only words of another level or width; words of no input live in the outermost level."""
     return _sum(by_level(operation, words, output))
 
 

@@ -1,7 +1,7 @@
 """Interleaved layers: chains of layers with sliding tensors in between, as steps of a join.
 
-All layers of a chain keep their tiles on chip all the time, beside the live parts of the tensors in between. Each layer
-therefore has the traffic of a layer alone with these tensors on chip, and energies and cycles add."""
+All tiles of a chain stay on chip, beside the live parts in between; so each layer has the traffic of a layer alone
+with these tensors on chip, and energies and cycles add."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from .slides import Outermost, Slide
 from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
-"""Largest number of layers in a chain."""
 Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
 """Outermost loop of a layer, and packets of the sliding tensors into and out of it; None: the last layer's."""
@@ -39,7 +38,6 @@ class Member:
     slides: tuple[Slide, ...] = ()
     """Ranks for the output to slide along, into the next node."""
     words: int = 0
-    """Words of the output."""
     share: float = 1.0
     """Room of a word of the output."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
@@ -53,8 +51,7 @@ class Member:
     """Key, equal for nodes with equal tables."""
 
     def role(self, sliding: str, home: TensorPlace, slides: bool) -> tuple[Any, ...]:
-        """Key for the node's points in a chain: the sliding input, the tensors barred from staying, and whether the
-        output slides."""
+        """Key for the node's points in a chain: the sliding input, barred tensors, and the sliding output."""
         stays = tuple(name in self.stuck for name in (*self.inputs, self.name))
         return self.alike, self.inputs.index(sliding) if sliding else -1, stays, slides and self.slides
 
@@ -164,7 +161,13 @@ def _extended(
             if not fitting:
                 continue
             found.setdefault(((*given, *more), place), []).append(_sums(by_loop, fitting, live, place, capacity))
-    known[name] = {key: _merged(some) for key, some in found.items()}
+    known[name] = {}
+    for key, tables in found.items():  # of the same places
+        merged = known[name][key] = dict[Turn, list[_Row]]()
+        for loop, rows in ((loop, rows) for table in tables for loop, rows in table.items() if rows):
+            merged.setdefault(loop, []).extend(rows)
+        if len(tables) > 1:
+            known[name][key] = {loop: thinned(rows, lambda row: row.costs) for loop, rows in merged.items()}
     return known[name]
 
 
@@ -172,8 +175,7 @@ def _sums(
     by_loop: Mapping[Turn, Sequence[_Row]], by_next: Mapping[Turn, Sequence[TablePoint]],
     live: Mapping[Any, _Slid | None], place: TensorPlace | None, capacity: float,
 ) -> dict[Turn, list[_Row]]:  # fmt: skip
-    """Rows extended by a layer: all compatible pairs of a row and a point that fit, thinned. By the turn of the point
-    if its output slides (`place` is None)."""
+    """Rows extended by fitting, compatible points, thinned; by turn of the point if its output slides (no `place`)."""
     by_loop = {loop: some for loop, some in by_loop.items() if any(live[loop, following] for following in by_next)}
     rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
     points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
@@ -204,21 +206,10 @@ def _sums(
     return found
 
 
-def _merged(some: Sequence[Mapping[Turn, list[_Row]]]) -> dict[Turn, list[_Row]]:
-    """Tables of the same places merged."""
-    found: dict[Turn, list[_Row]] = {}
-    for by_loop in some:
-        for loop, rows in by_loop.items():
-            found.setdefault(loop, []).extend(rows)
-    kept = {loop: rows for loop, rows in found.items() if rows}
-    return kept if len(some) < 2 else {loop: thinned(rows, lambda row: row.costs) for loop, rows in kept.items()}
-
-
 def _slid(
     before: Member, turn: Turn, after: Member, following: Turn, home: TensorPlace, convert: Convert | None
 ) -> _Slid | None:
-    """Live part of the tensor between two layers with these turns, in the second layer's packets; None if the layers
-    cannot be interleaved."""
+    """Live part between two layers at these turns, in the second's packets; None if they cannot interleave."""
     assert turn is not None and following is not None
     (loop, _, made_in), (then, taken_in, _) = turn, following
     converts, best = made_in != taken_in, None

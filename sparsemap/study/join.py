@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import attrs
 
+from ..files import grouped
 from ..searching.hull import Corner, hull
 
 Place = Hashable
@@ -68,12 +69,10 @@ class Chosen:
 
     step: str
     place: Place
-    """Place of the output."""
     point: TablePoint
     live: tuple[tuple[str, Place], ...]
     """Live tensors during the step, including its inputs and its output."""
     live_words: float
-    """Room of the live tensors."""
     beside: float = 0.0
     """Room of the other interleaved steps, and of the sliding tensors in between."""
 
@@ -103,13 +102,11 @@ def edp(energy_pj: float, cycles: float) -> float:
 
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
-"""Energy and cycles of some steps, and the chain of steps: fields of a `Chosen` for the last, and a link to the steps
-before."""
+"""Energy and cycles of some steps, and the chain of steps: fields of the last `Chosen`, and a link to those before."""
 Labels = dict[Live, list[Label]]
 """Labels by state, the hull of all ways to the state."""
 Fitting = dict[tuple[int, float], tuple[Any, Any]]
-"""Hull of the fitting points, by identity of the points (kept alive, so identities stay unique) and words in use
-besides."""
+"""Hull of the fitting points, by identity of the points (kept alive, so that it stays unique) and words in use."""
 T = TypeVar("T")
 
 
@@ -125,7 +122,7 @@ def joined(
     `known` is a cache shared by joins of the same points."""
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
-    words, by_last = {step.name: step.words for step in steps}, _by_last(groups)
+    words, by_last = {step.name: step.words for step in steps}, grouped(groups, lambda one: one.parts[-1])
     found: list[Labels] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
     for block in blocks(steps):
         first, end = block[0], block[-1] + 1
@@ -184,14 +181,16 @@ def plans_with(
     steps: Sequence[Step], capacity: float, wanted: Callable[[Place], bool], groups: Sequence[Step] = (),
     known: Fitting | None = None,
 ) -> dict[str, list[tuple[float, float]]]:  # fmt: skip
-    """By step, the hull of energies and cycles of plans with this step's output at a `wanted` place, with the steps in
-    this order; no entry for steps without a fitting plan. Outputs between the parts of a group count as wanted."""
+    """By step, the hull of pJ and cycles of plans, in this order, with the step's output at a `wanted` place.
+
+    Steps without a fitting plan have no entry. Outputs between the parts of a group count as wanted."""
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
     before: list[Labels] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
     moves = []
-    for begin, end, step, needed in _turns(steps, range(len(steps)), set(), _by_last(groups)):
+    by_last = grouped(groups, lambda one: one.parts[-1])
+    for begin, end, step, needed in _turns(steps, range(len(steps)), set(), by_last):
         for state, left, place, fitting, _ in _moves(step, before[begin], needed, words, capacity, known):
             moves.append((begin, end, step, state, left, place, fitting))
             _into(before[end], left, _summed(before[begin][state], fitting))
@@ -237,18 +236,10 @@ def matching(steps: Sequence[Step], groups: Sequence[Step]) -> tuple[list[Step],
     return every[: len(steps)], every[len(steps) :]
 
 
-def _by_last(groups: Sequence[Step]) -> dict[str, list[Step]]:
-    found: dict[str, list[Step]] = {}
-    for group in groups:
-        found.setdefault(group.parts[-1], []).append(group)
-    return found
-
-
 def _turns(
     steps: Sequence[Step], at: Iterable[int], after: set[str], groups: Mapping[str, Sequence[Step]]
 ) -> Iterator[tuple[int, int, Step, set[str]]]:
-    """Steps and groups ending `at` given steps: begin, end, the step, and the outputs needed afterwards. `after`:
-    outputs needed at the end."""
+    """Steps and groups that end `at` given steps: begin, end, step, outputs needed later (`after`: at the end)."""
     names = tuple(step.name for step in steps)
     for index in at:
         last, end = steps[index], index + 1
@@ -263,8 +254,7 @@ def _run(
     steps: Sequence[Step], found: Sequence[Labels], at: Iterable[int], after: set[str],
     groups: Mapping[str, Sequence[Step]], words: Mapping[str, Mapping[Place, float]], capacity: float, known: Fitting,
 ) -> None:  # fmt: skip
-    """Extends the labels by the steps `at` given places, and by groups ending there; `after`: outputs needed after all
-    of these steps."""
+    """Extends the labels by steps `at` places, and groups ending there; `after`: outputs needed after all of these."""
     for begin, end, step, needed in _turns(steps, at, after, groups):
         for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
             here, pairs = (*state, (step.name, place)), sums(found[begin][state], fitting)
@@ -276,8 +266,9 @@ def _moves(
     step: Step, states: Iterable[Live], needed: set[str], words: Mapping[str, Mapping[Place, float]], capacity: float,
     known: Fitting,
 ) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:  # fmt: skip
-    """Transitions of a step from states to states: both states, the place of the output, the hull of the fitting
-    points, and the live words during the step. `needed`: outputs with later use."""
+    """Transitions of a step: both states, place of the output, hull of the fitting points, live words.
+
+    `needed`: outputs with later use."""
     for state in states:
         live = dict(state)
         tables = step.by_inputs.get(tuple(live[name] for name in step.inputs), ())
@@ -339,8 +330,7 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:
 
 
 def branches(steps: Sequence[Step], block: Sequence[int]) -> list[list[int]]:
-    """Independent branches of a block before its last step, free to run in any order; a single branch in the original
-    order if there are too many."""
+    """Independent branches of a block before its last step; one in the original order if there are too many."""
     *inner, _ = block
     group = {index: index for index in inner}
     place = {steps[index].name: index for index in inner}

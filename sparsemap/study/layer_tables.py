@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,9 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.contracts.base import Array
 from ..problem.designs import Designs
-from ..problem.evaluation import Detail, Evaluation
+from ..problem.evaluation import Detail
 from ..problem.layouts import by_layout
 from ..problem.network import INPUT
-from ..problem.problem import Problem
 from .cells import Outcome
 from .fused import FusedPlan, Kept
 from .join import TablePoint
@@ -25,13 +24,6 @@ from .slides import Outermost, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
 """Points of designs by content of the layer and tensors on chip; `design` of a point is the genome."""
-
-
-def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tuple[list[int], Evaluation]]:
-    """Groups genomes by layout (bypassed levels per tensor): rows of a group, and their evaluation with details."""
-    designs = problem.space.decode(np.array(genomes, dtype=np.int64)) if genomes else Designs({})
-    for rows, some in by_layout(designs):
-        yield rows.tolist(), problem.evaluator.evaluate_designs(some, detail=True)
 
 
 @attrs.frozen(slots=False)
@@ -43,15 +35,14 @@ class LayerTables:
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
-        """By content, the designs kept by searches of a layer, and variants of these: with tensors between layers
-        uncompressed, and with an outermost loop for sliding tensors."""
+        """By content, designs of the searches of a layer, and variants: uncompressed between layers, or for sliding."""
         found = {}
         for content, cells in self.fused.searched.items():
             some = list(self.fused.plan.given.get(cells[()].folder, ()))
             for cell in cells.values():
                 numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
                 some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
-            base = self.fused.plan.problem(cells[()])
+            base = self.fused.variant(content)
             if self.fused.matched and some:
                 some += uncompressed(base, some, self.edges[content])
             if some and (walks := self.walks[content]):
@@ -66,10 +57,18 @@ class LayerTables:
         for content, group in fused.layers.items():
             made = [slide.made for one in group for slide in fused.sliding.get(one.name, ())]
             taken = [slide.taken for one in group for name in one.inputs for slide in fused.sliding.get(name, ())]
-            base = fused.plan.problem(fused.searched[content][()])
-            sizes = fused.layers[content][0].node.loops
-            assert sizes is not None
-            found[content] = [d for d in dict.fromkeys([*made, *taken]) if base.sizes[d] == sizes.sizes[d]]
+            base, loops = fused.variant(content), group[0].node.loops
+            assert loops is not None
+            found[content] = [d for d in dict.fromkeys([*made, *taken]) if base.sizes[d] == loops.sizes[d]]
+        return found
+
+    @cached_property
+    def designs(self) -> dict[str, Designs]:
+        """By content, the decoded `genomes`."""
+        found = {}
+        for content, some in self.genomes.items():
+            genomes = np.array(some, dtype=np.int64)
+            found[content] = self.fused.variant(content).space.decode(genomes) if some else Designs({})
         return found
 
     @cached_property
@@ -77,7 +76,7 @@ class LayerTables:
         """By content, the tensors of a layer shared with another node."""
         found = {}
         for content, group in self.fused.layers.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
+            base = self.fused.variant(content)
             taken = {t for one in group for t, name in zip(one.operands, one.inputs, strict=False) if name != INPUT}
             found[content] = [t for t, tensor in enumerate(base.tensors) if tensor.output or tensor.name in taken]
         return found
@@ -92,8 +91,8 @@ class LayerTables:
         """By content and genome, the packets of each shared tensor; empty if formats change at no cost."""
         found: dict[str, dict[Any, dict[int, Packet]]] = {}
         for content, genomes in self.genomes.items() if self.fused.matched else ():
-            base, edges = self.fused.plan.problem(self.fused.searched[content][()]), self.edges[content]
-            told = packets(base, base.space.decode(np.array(genomes, dtype=np.int64)), edges) if genomes else []
+            edges = self.edges[content]
+            told = packets(self.fused.variant(content), self.designs[content], edges) if genomes else []
             found[content] = {g: dict(zip(edges, p, strict=True)) for g, p in zip(genomes, told, strict=True)}
         return found
 
@@ -102,14 +101,14 @@ class LayerTables:
         """By content and genome, the first loop outside the level on chip."""
         found = {}
         for content, genomes in self.genomes.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            told = outermost(base, base.space.decode(np.array(genomes, dtype=np.int64))) if genomes else []
+            told = outermost(self.fused.variant(content), self.designs[content]) if genomes else []
             found[content] = dict(zip(genomes, told, strict=True))
         return found
 
     def _points(self, content: str, kept: Kept) -> list[TablePoint]:
-        """Costs of the designs of a layer with tensors `kept` on chip. Details are evaluated only once: room of the
-        other tensors does not depend on `kept`, and kept tensors have the metadata of the whole tensor off chip."""
+        """Costs of the designs of a layer with tensors `kept` on chip.
+
+        Details are evaluated once: other tensors need the same room, kept ones the metadata of the whole tensor."""
         genomes, problem = self.genomes[content], self.fused.variant(content, kept)
         if not genomes:
             return []
@@ -130,18 +129,18 @@ class LayerTables:
 
     @cached_property
     def _own(self) -> dict[str, tuple[Array, Array]]:
-        """By content, `_told` of the designs with all tensors off chip."""
-        fused = self.fused
-        return {content: self._told(fused.variant(content, ()), some) for content, some in self.genomes.items()}
+        """By content, costs and needs of the designs with all tensors off chip (`_told`)."""
+        return {content: self._told(content) for content in self.genomes}
 
-    def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
-        """(2, n) pJ and cycles, infinite for invalid designs; and (4, T, n) data words and metadata bits of the tiles
-        of each tensor in the level on chip, then data words and metadata bits of the whole tensor."""
-        s, tensors = self.fused.home, len(problem.tensors)
-        costs, need = np.full((2, len(genomes)), np.inf), np.zeros((4, tensors, len(genomes)))
+    def _told(self, content: str) -> tuple[Array, Array]:
+        """(2, n) pJ and cycles, infinite for invalid designs; (4, T, n) data words and metadata bits of the tiles in the
+        level on chip, then of the whole tensor."""
+        problem, s, count = self.fused.variant(content), self.fused.home, len(self.genomes[content])
+        costs, need = np.full((2, count), np.inf), np.zeros((4, len(problem.tensors), count))
         copies = problem.cost_model.copies(problem)
-        each = np.ones((tensors, 1)) if copies is None else np.asarray(copies)[:, s, None]
-        for rows, told in alike(problem, genomes):
+        each = np.ones((len(problem.tensors), 1)) if copies is None else np.asarray(copies)[:, s, None]
+        for rows, some in by_layout(self.designs[content]):
+            told = problem.evaluator.evaluate_designs(some, detail=True)
             detail = told.detail or Detail()
             if detail.data_words_max is None or detail.cells is None:
                 model = problem.cost_model.name
@@ -149,9 +148,9 @@ class LayerTables:
             costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
             for t, cells in enumerate(detail.cells):
-                for row, cell, count in ((1, cells[s], each[t]), (3, cells[0], 1.0)):
+                for row, cell, times in ((1, cells[s], each[t]), (3, cells[0], 1.0)):
                     if cell is not None and (ranks := cell.metadata) is not None:
-                        need[row, t, rows] = ranks.bits(ranks.largest) * count
+                        need[row, t, rows] = ranks.bits(ranks.largest) * times
         return costs, need
 
     @cached_property
@@ -160,7 +159,7 @@ class LayerTables:
         found = {}
         for content, genomes in self.genomes.items():
             _, need = self._own[content]
-            width = float(self.fused.variant(content, ()).chip.word_bits[0])
+            width = float(self.fused.variant(content).chip.word_bits[0])
             found[content] = dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
         return found
 
@@ -169,8 +168,7 @@ class LayerTables:
         """By content, the genomes of designs with the output uncompressed at some level."""
         found: dict[str, set[Any]] = {"": set()}
         for content, genomes in self.genomes.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
+            base, columns = self.fused.variant(content), self.designs[content].columns
             output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
             levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
             found[content] = {g for g, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)}

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from ..csv_files import csv_text
+from ..errors import listed
 from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..problem.chip import Chip
@@ -54,7 +55,6 @@ class LayerResult:
     """Lower bound on the energy of the layer over all designs."""
     bound_cycles: float | None = None
     limit: str | None = None
-    """Limit of the cycles."""
     units_used: float | None = None
     """Share of the compute units with work."""
     start: str = ""
@@ -138,8 +138,7 @@ class NetworkResult:
 
     @property
     def bound(self) -> float | None:
-        """Lower bound on the EDP over all designs of the space: sum of the layers' least energies times sum of their
-        least cycles."""
+        """Lower bound on the EDP over the space: sum of the layers' least energies, times that of least cycles."""
         energy, cycles = self._total("bound_energy_pj"), self._total("bound_cycles")
         return None if energy is None or cycles is None else energy * cycles
 
@@ -184,6 +183,24 @@ class NetworkResult:
             about["between"] = dict(zip(("operations", "energy_pj", "cycles"), self.between, strict=True))
         return {**about, **self.totals, "layers": self.rows(), **fused}
 
+    def totals_text(self) -> str:
+        """The totals, in lines."""
+        about = f"{self.network} on {self.hardware}: {sum(layer.repeat for layer in self.layers)} layers"
+        each = f"{self.searches} searches of {self.budget:,} designs each   {self.searcher}, seed {self.seed}"
+        lines = [f"{about}, {each}, warm start {self.warm_start}"]
+        if not self.complete:
+            return "\n".join([*lines, "totals   incomplete: not every layer has a design"])
+        limits = ((layer.limit or "", layer.repeat * (layer.cycles or 0.0)) for layer in self.layers)
+        lines += cost_lines(self.costs, ("total energy times total time", ", without fusion or overlap"), limits)
+        if between := between_text([(self.network, self.hardware, self.between)]):
+            lines.append(f"besides  {between}")
+        if self.lacks:
+            lines.append(f"without  {listed(self.lacks)}")
+        if self.bound:
+            proof = f"proven for these sizes in space {self.space}: {times(self.gap)}"
+            lines.append(f"bound    {self.bound:.4g} pJ * cycles, {proof}")
+        return "\n".join(lines)
+
     def markdown(self) -> str:
         """A row per layer, with sizes and densities, and a row for the totals."""
         about = [["sizes", "densities"], *([layer.sizes, layer.densities] for layer in self.layers), ["", ""]]
@@ -217,12 +234,12 @@ class NetworkResult:
 
 
 ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
-"""Keys to identify a result in a folder."""
 
 
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
-    """`JournalMismatch` if the complete result of a network in a folder differs from `about` (keys of `ABOUT`), or has
-    none of these layers; common layers are compared one by one (`folder.check_result`)."""
+    """`JournalMismatch` if a folder's complete result differs from `about` (keys of `ABOUT`) or has none of the layers.
+
+    Common layers are compared one by one (`folder.check_result`)."""
     if table := _complete(folder):
         there, wanted = {key: table.get(key) for key in about}, dict(about)
         names = [row.get("layer") for row in table["layers"]]
@@ -241,9 +258,9 @@ def _complete(folder: Path) -> dict[str, Any]:
 
 
 def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:
-    """Text for operations excluded from the totals: `5 operations between layers, which move 979 uJ and 956,480 cycles
-    (counted with --fuse)`, from networks, hardware and `between`; without amounts for many chips. Empty without
-    operations."""
+    """`5 operations between layers, which move 979 uJ and 956,480 cycles (counted with --fuse)`; "" without operations.
+
+    From networks, hardware and `between`; without amounts for many chips."""
     known = {(network, hardware): one for network, hardware, one in found if one and one[0]}
     networks = {network for network, _ in known}
     counts = {count for count, _, _ in known.values()}
@@ -259,24 +276,22 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
     return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
 
 
-def edp_text(costs: Mapping[str, float]) -> str:
-    """`1.681e-07 J * s (8.407e+13 pJ * cycles)`: compare chips of different clocks by the first."""
-    return f"{four_digits(costs['edp_js'])} J * s ({four_digits(costs['edp'])} pJ * cycles)"
+def cost_lines(costs: Mapping[str, float], notes: Sequence[str], limits: Iterable[tuple[str, float]]) -> list[str]:
+    """Lines of EDP and cycles, with a note each, energy, power, area if known, and limits.
 
-
-def chip_line(costs: Mapping[str, float]) -> str:
-    """Mean power, and area as far as known to the technology."""
+    EDP in J * s compares chips of different clocks. `limits`: limit and cycles of each layer; waiting is left out."""
+    edp, cycles = f"{four_digits(costs['edp_js'])} J * s ({four_digits(costs['edp'])} pJ * cycles)", costs["cycles"]
     area = f", {costs['area_mm2']:,.3g} mm2" if costs.get("area_mm2") else ""
-    return f"chip     {units.scaled_text(costs['power_w'], 'W')} on the mean{area}"
-
-
-def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
-    """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from the limit of each layer and its part of all
-    `cycles`; waiting is left out."""
-    each = grouped(found, lambda one: one[0].partition(",")[0].removeprefix("the "))
+    each = grouped(limits, lambda one: one[0].partition(",")[0].removeprefix("the "))
     shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
     told = [f"{name} in {percent(share / cycles)}" for share, name in shares]
-    return ", ".join([f"{told[0]} of the cycles", *told[1:]]) if told else ""
+    return [
+        f"EDP      {edp}, {notes[0]}",
+        f"energy   {units.format_energy(costs['energy_pj'])}",
+        f"cycles   {units.format_count(cycles)}, {1e3 * costs['seconds']:,.4g} ms; one layer after the other{notes[1]}",
+        f"chip     {units.scaled_text(costs['power_w'], 'W')} on the mean{area}",
+        *([f"limits   {', '.join([f'{told[0]} of the cycles', *told[1:]])}"] if told else []),
+    ]
 
 
 AMOUNTS = 4

@@ -68,27 +68,13 @@ def search_network(
 
 
 def search_network(
-    network: Network | Path | Mapping[str, Any],
-    hardware: Reference,
-    budget: int = 20_000,
-    seed: int = 0,
-    searcher: str | Mapping[str, Any] | None = None,
-    space: Reference | None = None,
-    objective: Reference = defaults.OBJECTIVE,
-    cost_model: Reference | None = None,
-    out: Path = "",
-    jobs: int = 1,
-    cluster: str = "",
-    plugin_dirs: Sequence[Path] = (),
-    progress: Progress | None = None,
-    warm_start: str | None = None,
-    start: Sequence[Path] = (),
-    count: str = "all",
-    fuse: bool = False,
-    operations: str = "counted",
-    formats: str = "matched",
-    overwrite: bool = False,
-) -> NetworkResult | FusedResult:
+    network: Network | Path | Mapping[str, Any], hardware: Reference, budget: int = 20_000, seed: int = 0,
+    searcher: str | Mapping[str, Any] | None = None, space: Reference | None = None,
+    objective: Reference = defaults.OBJECTIVE, cost_model: Reference | None = None, out: Path = "", jobs: int = 1,
+    cluster: str = "", plugin_dirs: Sequence[Path] = (), progress: Progress | None = None,
+    warm_start: str | None = None, start: Sequence[Path] = (), count: str = "all", fuse: bool = False,
+    operations: str = "counted", formats: str = "matched", overwrite: bool = False,
+) -> NetworkResult | FusedResult:  # fmt: skip
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, only valid designs
     with `count = "valid"`.
 

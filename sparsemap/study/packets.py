@@ -22,8 +22,7 @@ from .graph import converted
 from .join import Step, TablePoint, Together
 
 Packet = tuple[tuple[int, int, str], ...]
-"""Loops from the outermost compressed rank inwards: the tensor's rank moved by the loop, the bound, the name of the
-format."""
+"""Loops from the outermost compressed rank inwards: the tensor's rank moved by the loop, the bound, the format's name."""
 PLAIN: Packet = ()
 
 
@@ -33,7 +32,6 @@ class TensorPlace:
 
     level: str
     packet: Packet = PLAIN
-    """Packets of the tensor at this level."""
     slides: str = ""
     """For a sliding tensor, the live extent, the full extent, and the loop, as text; empty: resident as a whole."""
     words: float = 0.0
@@ -64,8 +62,9 @@ def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[
 
 
 def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: Sequence[int]) -> list[tuple[int, ...]]:
-    """The same designs with some tensors uncompressed, as far as the space can express, plus repaired versions: larger
-    tiles may not fit, and nothing skips by a tensor without metadata."""
+    """The same designs with some tensors uncompressed, where the space allows, and repaired versions.
+
+    Repairs are needed: larger tiles may not fit, and nothing skips by a tensor without metadata."""
     plain = [i for i, form in enumerate(problem.candidates("format")) if not form.compressed]
     designs = problem.space.decode(np.array(genomes, dtype=np.int64))
     if not plain or "formats" not in designs.columns:
@@ -82,8 +81,7 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A layer's point plus a conversion: of the output afterwards, of the output on the way out (encoding), or of the
-    inputs beforehand. `point` excludes the conversion; energy and cycles are additional."""
+    """A layer's `point`, plus energy and cycles of a conversion: of the output afterwards or on its way, or of inputs."""
 
     point: TablePoint
     energy_pj: float
@@ -93,8 +91,7 @@ class Converted:
 
 
 def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:
-    """A point with its output of `words` words encoded by the converter on the way out; a slow converter delays the
-    layer."""
+    """A point whose output (`words`) the converter encodes on the way out; a slow converter delays the layer."""
     late = max(0.0, math.ceil(words / converter.words_per_cycle) - point.cycles)
     made = Converted(point, converter.pj * words, late, "encoded")
     return attrs.evolve(point, energy_pj=point.energy_pj + made.energy_pj, cycles=point.cycles + late, design=made)
@@ -113,9 +110,9 @@ def with_conversions(
     step: Step, targets: Mapping[Packet, float], stored: Callable[[Any], float], words: int, levels: Mapping[str, int],
     converter: Converter, chip: Chip,
 ) -> Step:  # fmt: skip
-    """The step with additional points: the output, `words` words, is written in any packets, then converted to one of
-    the `targets`, each with words and metadata. `stored` gives words and metadata written by a design. Both copies need
-    room on chip during the conversion."""
+    """The step, plus points that write the output (`words`) in any packets and convert it to one of the `targets`.
+
+    `stored`: words plus metadata written by a design. Both copies need room on chip during the conversion."""
     tables: dict[Any, list[TablePoint]] = {key: list(points) for key, points in step.tables.items()}
     sizes = dict(step.words)
     for (inputs, place), points in step.tables.items():

@@ -51,16 +51,6 @@ def earlier(layers: Sequence[Node], warm_start: str) -> dict[str, list[str]]:
     return found
 
 
-def _started(rows: Sequence[Mapping[str, Any]] | None, score: float | None) -> dict[str, Any]:
-    """Fields of a layer's result about the starting designs of its search."""
-    if not rows:
-        return {}
-    scores = [row["score"] for row in rows if row["score"] is not None]
-    ratio = min(scores) / score if scores and score else None
-    names = " ".join(row["workload"] for row in rows)
-    return {"start": names, "start_distance": rows[0]["distance"], "start_ratio": ratio}
-
-
 def _table(node: Node, registry: Registry) -> Any:
     """The workload of a layer as plain data."""
     if not isinstance(node.piece, Workload) or node.loops is None:
@@ -93,9 +83,7 @@ class Plan:
     nodes: tuple[Node, ...]
     """Nodes with loops, in order."""
     graph: tuple[Node, ...] = ()
-    """All nodes."""
     batch: int = 1
-    """Samples at a time."""
     input_words: int = 0
     """Words of the network's input; 0 without a shape."""
     cells: tuple[Cell, ...]
@@ -105,7 +93,6 @@ class Plan:
     searcher: Searcher
     registry: Registry
     lacks: tuple[str, ...] = ()
-    """`Network.lacks`."""
     given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
     """By folder of the cell, genomes of an earlier plan for this layer, available to a new plan."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
@@ -123,8 +110,8 @@ class Plan:
         return next(iter(self.by_width.values()))
 
     def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
-        """A layer with the word width of each node and of the input. An operation has the width of its widest input;
-        the input has the largest width of the layers it feeds."""
+        """By node and for the input, a layer of its word width: an operation's is that of its widest input,
+        the input's the largest of the layers it feeds."""
         known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
         takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
         found = {INPUT: min(takers, default=0)}
@@ -145,8 +132,7 @@ class Plan:
         return attrs.evolve(load_problem(**parts, registry=self.registry), raced=cell.raced)
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
-        """The plan with the nearest of these designs as further starting designs of each cell. DesignError if none
-        suits any layer."""
+        """The plan with the nearest of these designs as starts of each cell; DesignError if none suits any."""
         check_takes(self.searcher, self.problem(self.cells[0]))
         designs = list(given_designs(given, self.registry))
         if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
@@ -244,21 +230,22 @@ class Plan:
             return {"state": "failed", "error": outcome.error}
         apart = ("technology", "costs", "bound_costs", "chosen", "hull", *WHY)
         numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
-        numbers |= _started(numbers.pop("start"), numbers.pop("score"))
-        least = outcome.numbers.get("bound_costs") or self._least(cell)
-        numbers |= {f"bound_{key}": least[key] for key in ("energy_pj", "cycles") if key in least}
+        rows, score = numbers.pop("start"), numbers.pop("score")
+        if rows:
+            scores = [row["score"] for row in rows if row["score"] is not None]
+            ratio = min(scores) / score if scores and score else None
+            names = " ".join(row["workload"] for row in rows)
+            numbers |= {"start": names, "start_distance": rows[0]["distance"], "start_ratio": ratio}
+        least = outcome.numbers.get("bound_costs")
+        if not least and (bound := self.problem(cell).lower_bound) is not None:
+            least = {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
+        numbers |= {f"bound_{key}": least[key] for key in ("energy_pj", "cycles") if least and key in least}
         missing = {"state": "failed", "error": no_design(outcome.numbers)} if numbers.get("edp") is None else {}
         return {"state": outcome.state, **numbers, **missing}
 
-    def _least(self, cell: Cell) -> Mapping[str, float]:
-        """`bound_costs` of a layer, computed if its result has none."""
-        bound = self.problem(cell).lower_bound
-        return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
-
 
 def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
-    """Problem of the first layer for each word width, from `made`; the widest first, since every width fits on that
-    chip."""
+    """Problem of the first layer of each word width, the widest first, on whose chip every width fits."""
     first = {node.piece.word_bits: node for node in reversed(nodes)}
     found = [(bits, made(node)) for bits, node in first.items()]
     return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
@@ -281,8 +268,9 @@ def plan_of(
     objective: Any, cost_model: Any, warm_start: str | None = None, count: str = "all", more: Any = None,
     handed: bool = False, known: tuple[Network, tuple[Node, ...]] | None = None,
 ) -> Plan:  # fmt: skip
-    """The cells of a network. `handed`: outputs have the density read by the next layer. SpecError for a wrong part,
-    before any search. `known` is the result of `network_of`, for planning a network on many chips."""
+    """The cells of a network; SpecError for a wrong part, before any search.
+
+    `handed`: outputs have the density the next layer reads. `known`: of `network_of`, for plans on many chips."""
     piece, graph = known or network_of(registry, network)
     graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
@@ -319,8 +307,7 @@ def plan_of(
 
 
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
-    """The networks of a study in order of network, hardware, searcher, seed; each as a cell with its plan. Paths of the
-    study are relative to `base`."""
+    """A study's networks as cells with plans: by network, hardware, searcher, seed; paths relative to `base`."""
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
     about |= {"handed": study.fuse, "space": None, "cost_model": None}

@@ -43,17 +43,14 @@ class Slide:
     across: int
     """Words of the tensor per position."""
     rank: int = 0
-    """Index among the ranks of the tensor."""
 
     def whole(self, extent: int, made: int, taken: int) -> bool:
-        """Whether packets of `extent` positions are always produced and consumed whole, at `made` positions and `taken`
-        steps at once."""
+        """Whether packets of `extent` positions are made whole (`made` at once) and taken whole (`taken` steps)."""
         cut = self.reach > self.stride or self.rows != self.stride * (self.steps - 1) + self.reach  # a halo, or padding
         return extent == 1 or not (cut or made % extent or self.stride * taken % extent)
 
     def live(self, made: int, taken: int) -> int:
-        """Largest number of live positions if the producer makes `made` positions at once and the consumer takes
-        `taken` steps at once."""
+        """Most live positions if `made` positions are made at once, and `taken` steps are taken at once."""
         return _live(self.rows, self.steps, self.stride, self.reach, made, taken)
 
 
@@ -122,8 +119,9 @@ def _steps(node: Node) -> tuple[tuple[int, int], ...]:
 
 
 def slides(maker: Node, taker: Node, operand: str = "", sums: bool = True) -> tuple[Slide, ...]:
-    """Ranks for the output of a node to slide along into another node, as an operand of a layer. `sums`: include ranks
-    the consumer sums over, with its partial sums staying. Empty for ranks split or merged on the way."""
+    """Ranks for a node's output to slide along into another node, as `operand` of a layer; empty if ranks split.
+
+    `sums`: include ranks the consumer sums over, with its partial sums staying."""
     ours, theirs = made(maker), taken(taker, operand, sums)
     if len(ours) != len(theirs):
         return ()
@@ -150,8 +148,9 @@ def outermost(problem: Problem, designs: Designs) -> list[Outermost]:
 
 
 def sliced(problem: Problem, genomes: Sequence[tuple[int, ...]], dims: Sequence[str]) -> list[tuple[int, ...]]:
-    """Variants of designs with an outermost loop along one of some dimensions, in steps of every size. The other
-    dimensions are whole on chip, or unchanged. Fan-outs freed by the change are filled by other dimensions."""
+    """Variants of designs with an outermost loop along one of some dimensions, in steps of every size.
+
+    Other dimensions are whole on chip, or unchanged; they fill fan-outs that become free."""
     designs = problem.space.decode(np.array(genomes, dtype=np.int64))
     groups = problem.mapping_levels
     inner = next((g for g, level in enumerate(groups) if level.storage == 1 and not level.spatial), None)
@@ -213,8 +212,7 @@ def _walks(bounds: Array, axis: int, steps: int, inner: int, spatial: Sequence[i
 
 
 def _ordered(order: Array, before: Array, bounds: Array, axis: int, inner: int) -> Array:
-    """The order (L, D) with the dimension first in the outermost level, and loops moved inwards first in the inner
-    level."""
+    """The order (L, D) with the dimension outermost, and loops moved inwards first in the inner level."""
     found = order.copy()
     found[0] = sorted(order[0], key=lambda d: d != axis)
     came = (before[0] > 1.0) & (bounds[0] == 1.0)

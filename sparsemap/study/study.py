@@ -105,8 +105,7 @@ def run_cells(
 ) -> list[Outcome]:  # fmt: skip
     """Outcomes of cells in their order; `keep` writes the outcomes so far, also after an early end.
 
-    The other arguments, and the end of a run, are as in `run_study`. `problem_of` gives the problem of a cell run by
-    this process; without it, problems are loaded."""
+    Other arguments, and the end, are those of `run_study`. `problem_of` has the problems of cells run by this process."""
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
@@ -191,8 +190,9 @@ def run_cell(
 def check_places(
     cells: Iterable[Cell], registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
 ) -> None:
-    """`JournalMismatch` if the complete result in the folder of a cell is of another search (`folder.check_result`).
-    Starting designs from other cells are not compared: they are not known yet."""
+    """`JournalMismatch` if a cell's folder has the complete result of another search (`folder.check_result`).
+
+    Starting designs from other cells are not known yet, and not compared."""
     for cell in cells:
         if Path(cell.folder, RESULT_FILE).exists():
             alone = attrs.evolve(cell, after=(), start=()) if cell.after else cell

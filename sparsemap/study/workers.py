@@ -1,7 +1,6 @@
 """Workers for the cells of a study: processes of this machine, or a Dask cluster.
 
-Each yields outcomes in order of completion. A dying worker affects no other cell: its cell is tried again from the
-journal, and counts as failed after a second death."""
+Outcomes come in order of completion. If a worker dies, its cell is tried again from the journal, then has failed."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
 
 
 def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:
-    """Cells in order of completion, successful or not; a cell with others before it (`Cell.after`) is submitted
-    afterwards."""
+    """Cells in order of completion, successful or not; a cell is submitted after others before it (`Cell.after`)."""
     left, open_ = list(cells), {cell.folder for cell in cells}
     running: dict[Future[Outcome], Cell] = {}
     while True:

@@ -142,7 +142,7 @@ class Attempts:
             sum(node.repeat * node.macs for node in found.nodes),
             sum(node.repeat * node.weights for node in found.nodes),
         )
-        expected = counted(path, batch or 1, dims, {told for told, _ in found.skipped})
+        expected = counted(path, batch or 1, dims, {one.node for one in found.skipped})
         assert expected in (totals, None), f"has {totals} MACs and weights, counted {expected}"
 
     def tensor(self, rng: random.Random) -> None:

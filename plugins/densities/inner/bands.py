@@ -52,8 +52,9 @@ def join(
 def place(
     x: Wholes, p: Reals, times: Whole, share: Real, step: Whole, first: Whole, size: Whole, out: Reals, after: Reals
 ) -> None:
-    """Add a share of the probabilities of occupancies `times` x to the nearest two places `step` apart, modulo `size`,
-    from index `first` on: to `out` for the lower place, to `after` for the upper."""
+    """Add shares of probabilities at `times` x to the nearest places `step` apart, modulo `size`, from `first` on.
+
+    The lower place goes to `out`, the upper to `after`."""
     for i in range(x.shape[0]):
         held = x[i] * times
         at = held // step

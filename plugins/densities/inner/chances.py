@@ -1,7 +1,6 @@
 """Hypergeometric probabilities (sections 5.1 and 5.5): of `total` words, `marked` are nonzero and `taken` are examined.
 
-Logarithms, products and sums carry their rounding errors along, so results are accurate to some units in the last
-place."""
+Rounding errors are carried along, so results are accurate to some units in the last place."""
 
 from __future__ import annotations
 
@@ -142,8 +141,7 @@ def none_run(total: Whole, marked: Whole, first: Whole, count: Whole, out: Reals
 
 
 def none_within(subs: Wholes, words: Wholes, k: Reals, counts: Wholes, out: Reals) -> None:
-    """P0(n'|n,k) of parts of n' `subs` (m,) words in tiles of n `words` (m,), for `counts` (m,) values k each: consecutive
-    k as a run."""
+    """P0(n'|n,k) of parts of n' `subs` (m,) in tiles of n `words` (m,), for k in `counts` (m,), consecutive as a run."""
     at = 0
     for i in range(subs.shape[0]):
         sub, word, last = subs[i], words[i], at + counts[i] - 1
@@ -197,8 +195,7 @@ def times(a: Whole, b: Whole) -> Pair:
 
 
 def peak(total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, low: Reals, p: Reals) -> None:
-    """P (n,) of consecutive k (n,), by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from index `mode`;
-    normalised. Scratch: `low` (n,)."""
+    """P (n,) of consecutive k (n,), normalised, by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from `mode`."""
     top, rest, none = 1.0, 0.0, total - marked - taken + 1
     p[mode] = 1.0
     low[mode] = 0.0

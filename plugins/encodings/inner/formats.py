@@ -8,18 +8,13 @@ __all__ = ["below_like", "clear_outer", "vary_formats"]
 
 
 def vary_formats(
-    genes: Wholes2,
-    slots: Whole,
-    compressed: Flags,
-    kind: Reals,
-    tensor: Wholes,
-    position: Wholes,
-    value: Wholes,
+    genes: Wholes2, slots: Whole, compressed: Flags, kind: Reals, tensor: Wholes, position: Wholes, value: Wholes,
     step: Wholes,
-) -> None:
-    """Change one tensor per design, in place. Either copy the formats of the tensor `step` + 1 further on; or set
-    format `value` at the slot `position`, or, if `compressed` (F,), at all slots from `position` inwards, otherwise at
-    all slots above. All arguments (B,)."""
+) -> None:  # fmt: skip
+    """Change one tensor per design, in place; all arguments are (B,).
+
+    Either copy the formats of the tensor `step` + 1 further on; or set format `value` at the slot `position`, or at all
+    slots from there inwards if `compressed` (F,), else at all slots above."""
     tensors = genes.shape[0] // slots
     for b in range(genes.shape[1]):
         mine = tensor[b] * slots
@@ -35,8 +30,7 @@ def vary_formats(
 
 
 def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -> None:
-    """Replace, in place, compressed slots above a `strict` format by the nearest strict format inside. Flags (F,):
-    `strict` formats must not lie below `compressed` formats."""
+    """Replace compressed slots above a `strict` format (F,), not allowed there, by the nearest strict format inside."""
     for tensor in range(genes.shape[0] // slots):
         last = tensor * slots + slots - 1
         for b in range(genes.shape[1]):
@@ -49,8 +43,7 @@ def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -
 
 
 def clear_outer(genes: Wholes2, slots: Whole, moves: Flags2, bounds: Reals3) -> None:
-    """Zero, in place, the slots beyond a tensor's ranks. Ranks are loops with `bounds` (L, D, B) above one in
-    dimensions moving the tensor, (T, D)."""
+    """Zero the slots beyond a tensor's ranks: `bounds` (L, D, B) above one in dimensions moving the tensor, (T, D)."""
     for tensor in range(moves.shape[0]):
         for b in range(genes.shape[1]):
             ranks = 0

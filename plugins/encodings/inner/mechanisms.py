@@ -1,5 +1,4 @@
-"""Mechanisms by place: genes (A, B), and required metadata of tensors, (A, M, T) with places and mechanisms in one
-axis."""
+"""Mechanisms by place: genes (A, B), and required metadata of tensors, (A M, T) by place and mechanism."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ def change_one(genes: Wholes2, most: Whole, which: Wholes, drawn: Reals) -> None
 
 
 def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Whole, b: Whole) -> Whole:
-    """Whether a mechanism needs metadata of a tensor not `packed` (T, B), or `decoded` (T, B) already at the
-    mechanism's level."""
+    """Whether a mechanism needs metadata of a tensor not `packed` (T, B), or `decoded` (T, B) at its level."""
     for t in range(needs.shape[1]):
         if needs[row, t] and (not packed[t, b] or decoded[t, b] <= level):
             return 1
@@ -26,8 +24,7 @@ def lacks(needs: Flags2, row: Whole, packed: Flags2, decoded: Small2, level: Who
 
 
 def lacking(genes: Wholes2, needs: Flags2, levels: Wholes, packed: Flags2, decoded: Small2, out: Wholes2) -> Whole:
-    """Place and design (2, n) of each gene lacking metadata, in the order of the genes; returns their number. `levels`
-    (A,): storage level of each place."""
+    """Number of genes lacking metadata, with their places and designs (2, n); `levels` (A,): storage level by place."""
     many, found = needs.shape[0] // max(genes.shape[0], 1), 0
     for place in range(genes.shape[0]):
         for b in range(genes.shape[1]):
@@ -42,9 +39,9 @@ def replace(
     genes: Wholes2, needs: Flags2, owned: Flags2, levels: Wholes, packed: Flags2, decoded: Small2, where: Wholes2,
     count: Whole, drawn: Reals,
 ) -> None:  # fmt: skip
-    """Replace, in place, the first `count` genes in `where` (2, n) by a mechanism without missing metadata and `owned`
-    (A, M) at the place: the mechanism with the largest random number, if any. `drawn` (M count,): (M, genes) numbers
-    per place."""
+    """Replace the first `count` genes in `where` (2, n) by an `owned` (A, M) mechanism with all metadata, if any.
+
+    The largest of the random numbers `drawn` (M count,), (M, genes) per place, decides."""
     many, at, start = owned.shape[1], 0, 0
     for place in range(genes.shape[0]):
         some = 0

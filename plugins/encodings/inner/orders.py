@@ -51,8 +51,7 @@ def rank_of(order: Small3, level: Whole, b: Whole) -> Whole:
 
 
 def busy_first(codes: Wholes2, bounds: Reals3, order: Small3) -> None:
-    """Recode orders, in place, with loops of bound one (`bounds`, (L, D, B)) last, in the order of the workload.
-    Scratch: `order` (1, D, 2)."""
+    """Move loops of bound one (`bounds`, (L, D, B)) to the end, in workload order. Scratch: `order` (1, D, 2)."""
     dims = order.shape[1]
     for level in range(codes.shape[0]):
         for b in range(codes.shape[1]):

@@ -23,8 +23,7 @@ MOVING = 1.0 - 0.25
 TRIES = 4
 """Number of trials for filling a spatial level; the fullest is used."""
 DRAWN = 6
-"""Random numbers per move, before the numbers of factors: kind, factor, level, and three with a meaning specific to the
-kind."""
+"""Random numbers per move, before the numbers of factors: kind, factor, level, and three that depend on the kind."""
 
 
 def bounds_of(x: TileFacts, genes: Wholes2, bounds: Reals3) -> None:
@@ -62,8 +61,7 @@ def ascending(x: TileFacts, genes: Wholes2) -> None:
 
 
 def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> None:
-    """Apply one move per design, in place. `drawn` (DRAWN + g, B); `ways` (D + g, TRIES n) for the n moves filling a
-    level."""
+    """Apply one move per design; `drawn` (DRAWN + g, B), `ways` (D + g, TRIES n) for n moves that fill a level."""
     fills = 0
     for b in range(genes.shape[1]):
         kind = drawn[0, b]
@@ -92,8 +90,7 @@ def vary_tilings(x: TileFacts, genes: Wholes2, drawn: Reals2, ways: Reals2) -> N
 
 
 def largest(x: TileFacts, drawn: Reals2, b: Whole, level: Whole, there: Whole, dim: Whole) -> Whole:
-    """Factor with the largest key, outside dimension `dim`: among the factors on a level if `there`, else among all
-    others; -1: none."""
+    """Factor outside `dim` with the largest key, on a level if `there`, else not on it; -1: none."""
     found = -1
     for i in range(x.row.shape[0]):
         if (1 if x.row[i] == level else 0) != there or x.dims[i] == dim:
@@ -125,9 +122,9 @@ def fill_level(
 
 
 def fill(x: TileFacts, here: Whole, limit: Real, away: Whole, ways: Reals2, first: Whole) -> None:
-    """Fill a spatial level with factors while they fit, dimension by dimension, in the order of the keys in `ways` from
-    column `first` on. If `away` is not 0, the level's own factors first move to level `away`. The fullest of TRIES
-    trials is used."""
+    """Fill a spatial level with fitting factors, in the order of keys in `ways` from column `first` on.
+
+    With `away`, the level's own factors first move to that level. The fullest of TRIES trials is used."""
     best, dims = -1.0, ways.shape[0] - x.row.shape[0]
     for i in range(x.row.shape[0]):
         x.kept[i] = 0

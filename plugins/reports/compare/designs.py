@@ -21,10 +21,9 @@ from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 
-from ..amounts import change_text, numbers_text
 from ..outcome import DesignOutcome
 from ..variants import MISSING, Base, Place, technology_ends
-from ..wording import time_text
+from ..wording import change_text, numbers_text, time_text
 from .shares import in_order, level_table, levels_of, shares_of, shares_text
 from .sides import Compared, SidePart
 
@@ -44,7 +43,6 @@ class DiffStep:
     texts: tuple[tuple[str, str, str], ...]
     """Name, value before and value after, per value."""
     alone: DesignOutcome
-    """The first design with this change only."""
     after: DesignOutcome
     """The first design after this change and all before it."""
 

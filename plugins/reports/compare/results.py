@@ -16,25 +16,13 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.spec.units import format_energy
 
 from ..wording import time_text
-from .shares import (
-    WORTH_NAMES,
-    in_order,
-    layer_table,
-    layers_of,
-    level_table,
-    levels_of,
-    ratio,
-    shares_of,
-    shares_text,
-    worth_of,
-)
+from . import shares
+from .shares import WORTH_NAMES, in_order, ratio, shares_of, worth_of
 from .sides import Compared, alike, compared, labelled
 from .verdict import uncounted, verdict
 
 LESS = (1, 4, 7, 5)
-"""Columns of layers that narrow terminals omit."""
 Answer = tuple[list[str], dict[str, Any]]
-"""Lines, and the same as plain data."""
 
 
 def compare_results(paths: Sequence[Path], registry: Registry) -> Answer:
@@ -70,11 +58,11 @@ def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry
         raise SearchError(f"{one}, {other.replace(' is of', ' of', 1)}; only the same is compared")
     worth = worth_of(sides)
     ordered = in_order(sides, worth)
-    layers, levels = (shares_of(ordered, worth, of) for of in (layers_of, levels_of))
+    layers, levels = (shares_of(ordered, worth, of) for of in (shares.layers_of, shares.levels_of))
     said = [*note, *verdict(sides, registry)]
-    title = styled(f"layers, those that decide first; {shares_text(ordered, worth)}", "strong")
-    lines = [*map(output.wrapped, said), "", title, *layer_table(sides, layers).lines(less=LESS)]
-    lines += ["", styled("levels", "strong"), *level_table(ordered, worth).lines()] if levels else []
+    title = styled(f"layers, those that decide first; {shares.shares_text(ordered, worth)}", "strong")
+    lines = [*map(output.wrapped, said), "", title, *shares.layer_table(sides, layers).lines(less=LESS)]
+    lines += ["", styled("levels", "strong"), *shares.level_table(ordered, worth).lines()] if levels else []
     parts = [{part.name: part for part in side.parts} for side in sides]
     rows = [
         {"layer": name, "share": of_all, **{key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)}}

@@ -39,9 +39,7 @@ class SidePart:
     name: str
     repeat: int
     costs: Breakdown
-    """Costs of one repetition."""
     folder: Path
-    """Folder or file of the design."""
     cycle_s: float
     """Seconds of a cycle; NaN without a clock."""
     about: Mapping[str, Any] = {}

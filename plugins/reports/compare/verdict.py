@@ -21,9 +21,8 @@ from sparsemap.study.comparison import WORDS
 from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
-from ..amounts import change_text
 from ..variants import Base, Values, technology_ends, unlimited_bandwidth
-from ..wording import area_text, time_text
+from ..wording import area_text, change_text, time_text
 from .shares import WORTH_NAMES, in_order, levels_of, ratio, ratios, shares_of, worth_of
 from .sides import Compared, SidePart, compared, name_of
 

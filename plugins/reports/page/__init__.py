@@ -9,7 +9,7 @@ from sparsemap.errors import SearchError
 from sparsemap.pieces.registry import Registry
 from sparsemap.searching.result import RESULT_FILE
 
-from .content import Page
+from .content import Page, in_one_unit
 
 
 def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
@@ -34,8 +34,6 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
 def html(page: Page) -> str:
     """The page as an HTML file: it loads nothing, and every text is escaped."""
     import jinja2
-
-    from .one_unit import in_one_unit
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(

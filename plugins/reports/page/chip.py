@@ -17,13 +17,12 @@ from sparsemap.problem.levels import levels_of
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, format_energy
 
-from ..amounts import bandwidth_text
 from ..charts import GREY, Chart, Mark, colour, dots, labels, roofs, scale, with_charges, with_units
 from ..compare.sides import NETWORK, sides_of
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..tables import PageTable, number, scientific, share
-from ..wording import area_text, power_text, time_text
+from ..wording import area_text, bandwidth_text, power_text, time_text
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +14,9 @@ import attrs
 from sparsemap import __version__
 from sparsemap.pieces import defaults
 
-from ..amounts import COST_NAMES
 from ..charts import Chart
-from ..tables import HOW, Cell, PageTable, number, numbers
+from ..tables import HOW, Cell, PageTable, PrintedNumber, number, numbers
+from ..wording import COST_NAMES
 
 
 @attrs.frozen
@@ -22,6 +24,10 @@ class Headline:
     label: str
     value: Cell
     note: str = ""
+
+
+def counted(label: str, count: int, note: str = "", of: str = "") -> Headline:
+    return Headline(label, PrintedNumber(count, f"{count:,}", of), note)
 
 
 @attrs.frozen
@@ -63,7 +69,6 @@ class Section:
 class Page:
     title: str
     lines: Sequence[str]
-    """Lines about the search."""
     tiles: Sequence[Headline]
     sections: Sequence[Section]
     warnings: Sequence[str] = ()
@@ -102,3 +107,27 @@ def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str, of: str = "") 
         (gap,) = numbers(found, of, ["gap"])
         made.append(Headline("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
     return made
+
+
+AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")
+APART = 1e4
+"""Largest ratio of amounts in one unit."""
+
+
+def in_one_unit(table: PageTable) -> PageTable:
+    """The table with the amounts of a column in the unit of the largest, unless they are far `APART`."""
+    columns = [_in_one_unit([row[i] for row in table.rows]) for i in range(len(table.head))]
+    return attrs.evolve(table, rows=list(zip(*columns, strict=True))) if table.rows else table
+
+
+def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
+    amounts = [(x, AMOUNT.fullmatch(x.text)) for x in column if isinstance(x, PrintedNumber) and x.value]
+    units = {found[2] for _, found in amounts if found}
+    values = [abs(x.value) for x, _ in amounts]
+    if not all(found for _, found in amounts) or len(units) < 2 or max(values) > APART * min(values):
+        return column
+    most, found = max(amounts, key=lambda one: abs(one[0].value))
+    assert found is not None
+    size = 1000.0 ** round(math.log(most.value / float(found[1]), 1000))
+    texts = {id(x): f"{x.value / size:.3g} {found[2]}" for x in column if isinstance(x, PrintedNumber)}
+    return [attrs.evolve(x, text=texts[id(x)]) if isinstance(x, PrintedNumber) else x for x in column]

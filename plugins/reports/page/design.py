@@ -11,16 +11,14 @@ from sparsemap.pieces.contracts import plain
 from sparsemap.problem.designs import Design, Loop
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from ..accesses import Accesses, effect
-from ..amounts import change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart
 from ..design_charts import busy_chart, cycles_chart, energy_charts, product, roofline_chart
 from ..loop_nest import nest_levels
-from ..outcome import DesignOutcome
+from ..outcome import Accesses, DesignOutcome, effect
 from ..tables import Cell, PageTable, number, numbers
 from ..variants import Free
-from ..wording import einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
+from ..wording import change_text, einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
 from .content import Box, Section, Text
 
 
@@ -76,23 +74,20 @@ def section(outcome: DesignOutcome) -> Section:
         return Section("Loop nest", [Text(["The design has no loops, formats and mechanisms of which one is drawn."])])
     short, _, legend = formats_of(design)
     *levels, units = nest_levels(design, outcome.detail)
-    inner = Box(units.name, "", _split(units.filters), [], [], None, einsum_text(problem.tensors))
+    filters = {level.name: level.filters.split(", ") if level.filters else [] for level in (*levels, units)}
+    inner = Box(units.name, "", filters[units.name], [], [], None, einsum_text(problem.tensors))
     for index, level in reversed(list(enumerate(levels))):
         kept = [t for t in range(len(problem.tensors)) if problem.stores(t, index)]
         tensors = [_tile(outcome, t, index, short) for t in kept]
         notes = [f"{loop.bound} instances" if loop.spatial else "" for loop in level.loops]
         told = zip(level.loops, notes, strict=True)
         loops = [(loop_text(loop), loop.spatial, note, _loop_tip(design, loop)) for loop, note in told]
-        inner = Box(level.name, plain(level.room), _split(level.filters), tensors, loops, inner)
+        inner = Box(level.name, plain(level.room), filters[level.name], tensors, loops, inner)
     named = named_mechanisms(design)
     about = f"Mechanisms: {', '.join(named)}" if named else ""
     own = "; ".join(": ".join(row) for row in own_pieces(design))
     words = filter(None, [", ".join(legend), about, own and f"Not built in: {own}"])
     return Section("Loop nest", [inner], f"{MARKS} {'. '.join(words)}.")
-
-
-def _split(filters: str | None) -> list[str]:
-    return filters.split(", ") if filters else []
 
 
 def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) -> tuple[str, str, str]:

@@ -17,18 +17,17 @@ from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
 
-from ..amounts import change_text
 from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..compare.sides import OF_SEARCH, checked
 from ..design_charts import area_chart, convergence_chart, room_chart, tree_chart
-from ..front import front_chart, named_score
+from ..front import front_chart
 from ..outcome import DesignOutcome
-from ..tables import PageTable, PrintedNumber, number, numbers, share
+from ..tables import PageTable, number, numbers, share
 from ..variants import ALL, Base, Free, freed
-from ..wording import einsum_text, problem_texts, time_text
+from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import design
-from .content import Headline, Page, Section, Text, made, totals
+from .content import Headline, Page, Section, Text, counted, made, totals
 
 CLOSE = 1e-6
 
@@ -108,13 +107,9 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
         made.append(Headline("units in use", number(outcome.units / problem.compute_instances, share), text))
     if found.get("searcher"):
         seen = f"valid; {found['searcher']}, seed {found['seed']}, {found['seconds']:.1f} s"
-        made.append(_evaluations(found, f"{percent(found['valid_fraction'], 1)} {seen}"))
+        note = f"{percent(found['valid_fraction'], 1)} {seen}"
+        made.append(counted("designs evaluated", found["evaluations"], note, "evaluations"))
     return made
-
-
-def _evaluations(found: Mapping[str, Any], note: str = "") -> Headline:
-    count = found["evaluations"]
-    return Headline("designs evaluated", PrintedNumber(count, f"{count:,}", "evaluations"), note)
 
 
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
@@ -122,39 +117,32 @@ def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
     why = [Section("The design nearest to being valid lacks", [Text(lacks)])] if lacks else []
     title, none = f"{table['workload']} on {table['hardware']}", f"None of {table['proposed']:,} designs is valid."
     origin = _origin(path, table)
-    return Page(title, [origin], [_evaluations(table)], [*why, *_search(path, table)], [none])
+    tiles = [counted("designs evaluated", table["evaluations"], of="evaluations")]
+    return Page(title, [origin], tiles, [*why, *_search(path, table)], [none])
 
 
 def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = None) -> Iterator[Section]:
     """Front, scenarios, other cost models, convergence, and reasons of rejection, from the folder of a search."""
     if found.get("front") and objective:
-        yield Section("Front", list(_front(found["front"], objective)), "Designs that no other one found dominates.")
+        seen = [row["objectives"] for row in found["front"]]
+        told = ("\n".join(f"{name} {row[name]:.6g}" for name in objective.names) for row in seen)
+        chart = front_chart(found["front"], objective, [f"design {i}\n{text}" for i, text in enumerate(told, 1)])
+        table = front_table(found["front"], objective, range(len(seen)))
+        yield Section("Front", [chart, table], "Designs that no other one found dominates.")
     if found.get("executed"):
         note = "The best designs on sampled tensors, ranked by claims that are corrected by what execution needs."
         yield Section("Executed", [executed_table(found["executed"])], note)
     for key, title in (("scenarios", "Scenarios"), ("fidelities", "The same design in other cost models")):
         if found.get(key):
-            yield Section(title, [_others(key, found[key])])
+            head = ["", "EDP", "energy", "cycles", ""]
+            rows = [[name, *numbers(row, f"{key}.{name}."), ", ".join(row.get("reasons", ()))]
+                    for name, row in found[key].items()]  # fmt: skip
+            yield Section(title, [PageTable(head, rows)])
     if path.is_dir() and (path / HISTORY_FILE).exists():
         unit = objective.unit if objective else "pJ * cycles" if found["score"] == found["edp"] else ""
         yield Section("Convergence", [convergence_chart(path, found, [unit])])
     if found.get("rejects"):
         yield Section("Why designs were rejected", [_rejects(found)], "A design may have several reasons.")
-
-
-def _front(front: Sequence[Mapping[str, Any]], objective: Objective) -> Iterator[Chart | PageTable]:
-    names = objective.names
-    values = [[row["objectives"][name] for name in names] for row in front]
-    scores, edps = ([row[key] for row in front] for key in ("score", "edp"))
-    told = ("\n".join(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True)) for seen in values)
-    tips = [f"design {i}\n{text}" for i, text in enumerate(told, 1)]
-    yield front_chart(values, scores, objective, named_score(edps, scores), tips)
-    yield front_table(front, objective, range(len(front)))
-
-
-def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
-    rows = [[name, *numbers(row, f"{key}.{name}."), ", ".join(row.get("reasons", ()))] for name, row in found.items()]
-    return PageTable(["", "EDP", "energy", "cycles", ""], rows)
 
 
 def _rejects(found: Mapping[str, Any]) -> Chart:

@@ -17,30 +17,20 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.searching.result import RESULT_FILE
-from sparsemap.spec.units import format_energy
+from sparsemap.spec.units import format_count, format_energy
 
-from ..amounts import COST_NAMES, change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart, Mark, strips
-from ..compare.shares import (
-    PARTS,
-    WORTH_NAMES,
-    in_order,
-    layer_table,
-    level_table,
-    ratio,
-    shares_of,
-    shares_text,
-    worth_of,
-)
+from ..compare import shares as apart
+from ..compare.shares import PARTS, WORTH_NAMES, in_order, ratio, worth_of
 from ..compare.sides import NETWORK, Compared, SidePart, alike, compared, gone, labelled, name_of, named, sides_of
 from ..compare.verdict import uncounted, verdict
-from ..network_charts import stack, timeline
+from ..network_charts import over_time, stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
-from ..wording import CHIP_COSTS, chip_text, time_text
-from . import design, fused
-from .content import Headline, Page, Section, made, totals
+from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
+from . import design
+from .content import Headline, Page, Section, counted, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
 """Most bars in a chart of layers, most results with energy and time charts, and most layers named in a verdict."""
@@ -64,7 +54,7 @@ def network(folder: Path, registry: Registry) -> Page:
     after = "one step after the other" if whole.planned else after
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
-    tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
+    tiles.append(counted("layers", count, searched))
     warnings = uncounted([whole])
     warnings += [lost] if (lost := gone(folder)) else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
@@ -76,8 +66,8 @@ def network(folder: Path, registry: Registry) -> Page:
     layers = Section("Layers", [_layers(side, pages)], about)
     sections = [where, *([] if whole.planned else [layers]), *pages.values()]
     if whole.planned:
-        sections = [*fused.sections(found["fused"], pages), *sections]
-        tiles[0] = fused.headline(found["fused"])
+        sections = [*plan_sections(found["fused"], pages), *sections]
+        tiles[0] = plan_headline(found["fused"])
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
     title = f"{side.subject} on {side.hardware}"
     return Page(title, [made(folder, known, NETWORK)], tiles, sections, warnings, _said(whole))
@@ -100,7 +90,7 @@ def _said(side: Compared) -> list[str]:
     if found["edp"] is None:
         return []
     if side.planned:
-        text = fused.verdict(found["fused"], side.subject, side.hardware)
+        text = plan_verdict(found["fused"], side.subject, side.hardware)
     else:
         cost = f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
         text = f"{side.subject} takes {cost} on {side.hardware}."
@@ -151,14 +141,58 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
-        blocks = [*design.section(outcome).blocks, *(_without_places(table) for table in tables if table)]
+        blocks = [*design.section(outcome).blocks]
+        for table in filter(None, tables):  # its numbers are of another file than the page's
+            rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
+            blocks.append(attrs.evolve(table, rows=rows))
         yield key, Section(part.name, blocks, text, f"layer-{part.folder.name.removesuffix('.toml')}")
 
 
-def _without_places(table: PageTable) -> PageTable:
-    """The table with numbers of another file than the page's."""
-    rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in table.rows]
-    return attrs.evolve(table, rows=rows)
+def plan_headline(plan: Mapping[str, Any]) -> Headline:
+    """EDP of the plan, and the gain over layer by layer."""
+    (edp,) = numbers(plan, "fused.", ["edp"])
+    slide = sum(bool(row.get("slides")) for row in plan["layers"])
+    gain = plan["gain"]
+    than = f"{times(gain)} better" if gain >= 1.0 else f"{times(1.0 / gain)} worse"
+    note = f"{than}; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
+    return Headline("EDP with tensors on chip", edp, note)
+
+
+def plan_verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
+    """The opening sentence of a page: cost of the network by its plan, and layer by layer."""
+    seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
+    both = (plan, plan["layer_by_layer"])
+    planned, apart = (f"{time_text(seconds * x['cycles'])} and {format_energy(x['energy_pj'])}" for x in both)
+    too = "" if plan["operations"].startswith("not") else ", operations between layers too"
+    bound = f" By proof for these sizes the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
+    return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"
+
+
+def plan_sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list[Section]:
+    """Sections of a complete plan, from `FusedResult.to_dict`; `pages` of its designs, by file."""
+    home, peak = plan["home"], plan["peak"]
+    most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
+    moved = "Layers between which a tensor slides by take turns. Operations between layers are "
+    moved += f"{plan['operations']}, formats of what is handed over {plan['formats']}."
+    return [
+        Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
+        Section("Steps of the plan", [_steps(plan, pages)], f"In the order in which they run. {moved}"),
+    ]
+
+
+def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> PageTable:
+    rows: list[list[Cell]] = []
+    for i, row in enumerate(plan["layers"]):
+        at = f"fused.layers.{i}."
+        inputs, output = dict.fromkeys(row["from_places"]), filter(None, [row["place"], row.get("slides")])
+        used = number(row["used_words"], format_count, f"{at}used_words")
+        busy = number(row["utilisation"], percent, f"{at}utilisation")
+        told = [*numbers(row, at, ["energy_pj", "cycles"]), used, busy]
+        page = pages.get(row["design"])
+        name: Cell = PageLink(row["layer"], page.anchor) if page else row["layer"]
+        rows.append([name, ", ".join(inputs), ", ".join(output), *told, row["limit"] or "-", row["why"] or "-"])
+    head = "step,inputs from,output to,energy,cycles,words in use,utilisation,limited by,why not"
+    return PageTable(head.split(","), rows)
 
 
 # ------------------------------------------------------------------------------------------------------- several results
@@ -236,18 +270,18 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
         if len(same) > 1:
             worth = worth_of(same)
             ordered = in_order(same, worth)
-            shares = shares_of(ordered, worth)
+            shares = apart.shares_of(ordered, worth)
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
             few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
-            text = f"Of all repetitions; {shares_text(ordered, worth)}."
+            text = f"Of all repetitions; {apart.shares_text(ordered, worth)}."
             more = len(shares) - len(few)
             text += f" Charts have the first {len(few)}; the table has {more} more." if more else ""
             charts = (stack(bars, key, among=every) for key in PARTS)
-            return [layer_table(ordered, shares), *charts, level_table(ordered, worth)], text
+            return [apart.layer_table(ordered, shares), *charts, apart.level_table(ordered, worth)], text
     return None
 
 

@@ -18,13 +18,12 @@ from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, c
 from ..charts import Chart, Mark, strips
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..compare.verdict import uncounted, verdict
-from ..tables import Cell, PageTable, PrintedNumber, number, numbers
+from ..tables import Cell, PageTable, number, numbers
 from ..wording import CHIP_COSTS
-from .content import Headline, Page, Section, made
+from .content import Page, Section, counted, made
 from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
-"""Of a row of a study."""
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 MARKS = 3000
 """Of a chart for each hardware together; more would make a page of many megabytes."""
@@ -43,9 +42,9 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     varied = {key: names for key, names in every.items() if len(names) > 1}
     without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
-        _count("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
-        *(_count(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
-        _count("without a valid design", without),
+        counted("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
+        *(counted(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
+        counted("without a valid design", without),
     ]
     chosen = [result.get("chosen") or {} for result in results]
     sections, lines = [], []
@@ -134,10 +133,6 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
             side = some[0] if some else next(iter(one.values()))
             sides.append(attrs.evolve(side, seeds=some if len(some) > 1 else ()))
     return labelled(sides)
-
-
-def _count(label: str, count: int, note: str = "") -> Headline:
-    return Headline(label, PrintedNumber(count, f"{count:,}"), note)
 
 
 def _few(names: Sequence[Any]) -> str:

@@ -52,7 +52,7 @@ def test_formats_that_one_design_uses_are_in_the_order_of_its_ranks():
 SEARCH = """
 from sparsemap_plugins.chips import search
 from sparsemap.cli.main import main
-search._chosen = lambda *_: exit()  # chips that are tried are compared, which takes less than the last searches and figures
+search.ChipSearch.chosen = lambda *_: exit()  # the chips tried are compared alone
 main()
 """
 

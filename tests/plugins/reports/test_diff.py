@@ -4,9 +4,9 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.amounts import change_text
 from sparsemap_plugins.reports.compare.designs import diff_lines, steps
 from sparsemap_plugins.reports.variants import Base
+from sparsemap_plugins.reports.wording import change_text
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli

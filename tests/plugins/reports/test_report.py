@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.page.one_unit import in_one_unit
+from sparsemap_plugins.reports.page.content import in_one_unit
 from sparsemap_plugins.reports.tables import PageTable, number
 
 from sparsemap import load_problem, search
