@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 from threading import RLock
@@ -85,40 +85,9 @@ def richer(size: int) -> tuple[int, ...]:
     return tuple(sizes[1:][most[1:] > most[:-1]].tolist())
 
 
-def others(problem: Problem) -> list[dict[str, int]]:
-    """Sizes unlike the problem's, for all dimensions by one rule each: as given, multiples of powers of two, sizes with
-    the most divisors, multiples of fan-outs; in the order of their forecast. Empty without a forecast."""
-    usual, given = dict(problem.sizes), dict(problem.loops.sizes)
-    fanouts = [int(level.limit) for level in problem.mapping_levels if level.spatial]
-    multiples = dict.fromkeys([*fanouts, math.prod(fanouts)])
-    rules: list[Callable[[int], int]] = [lambda size: size]
-    for part in (PADDED_LARGER, LARGER):
-        rules += [partial(_even, part=part), partial(_most_divisors, part=part)]
-    rules += [partial(_multiple, of=number) for number in multiples]
-    layouts = [{dim: rule(size) for dim, size in given.items()} for rule in rules]
-    some = [sizes for i, sizes in enumerate(layouts) if sizes not in (usual, *layouts[:i]) and _taken(problem, sizes)]
-    largest = problem.laid_out({dim: max(sizes[dim] for sizes in (usual, *some)) for dim in given})
-    outlook = _outlook(largest) if some and _foreseen(largest) else None
-    if outlook is None:
-        return []
-    found = [outlook.of([sizes]) for sizes in some]
-    scores = [math.inf if one is None else _worth(largest, one[0]) for one in found]
-    return [some[i] for i in sorted(range(len(some)), key=lambda i: scores[i])]
-
-
-def _even(size: int, part: int) -> int:
-    """Multiple of the largest power of two among near sizes."""
-    return max(near_sizes(size, part), key=lambda near: (near & -near, -near))
-
-
-def _most_divisors(size: int, part: int) -> int:
+def most_divisors(size: int, part: int) -> int:
+    """The size with the most divisors among near sizes."""
     return max(near_sizes(size, part), key=lambda near: (len(divisors(near)), -near))
-
-
-def _multiple(size: int, of: int) -> int:
-    """The next multiple, if near."""
-    found = -(-size // of) * of
-    return found if of <= size and found in near_sizes(size, LARGER) else size
 
 
 def near_sizes(size: int, part: int) -> range:
@@ -136,7 +105,7 @@ def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
             if len(_KNOWN) == KEPT:
                 _KNOWN.pop(next(iter(_KNOWN)))
             full = _fuller(problem, plain, largest)
-            full = full if _taken(problem, full.sizes) else Padding(plain)
+            full = full if taken(problem, full.sizes) else Padding(plain)
             _KNOWN[key] = _with_better_tiles(problem, full) or full
         return _KNOWN[key]
 
@@ -155,7 +124,7 @@ def _content(part: Any) -> Hashable:
     return _CONTENTS[id(part)][1]
 
 
-def _taken(problem: Problem, sizes: Mapping[str, int]) -> bool:
+def taken(problem: Problem, sizes: Mapping[str, int]) -> bool:
     """Whether the densities accept tensors of these sizes: a band has to be square, data have fixed sizes."""
     try:
         for tensor in problem.loops.tensors:
@@ -187,14 +156,14 @@ def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]
     found = dict(sizes)
     for dim, given in problem.loops.sizes.items():
         if sizes[dim] > given:
-            best = _most_divisors(given, PADDED_LARGER)
+            best = most_divisors(given, PADDED_LARGER)
             found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
     if found == sizes:
         return found
-    return found if _outlook(problem.laid_out(found)) else dict(sizes)
+    return found if outlook(problem.laid_out(found)) else dict(sizes)
 
 
-def _outlook(larger: Problem) -> Outlook | None:
+def outlook(larger: Problem) -> Outlook | None:
     """Forecast of the cost model; None if a density, such as actual data, rejects so large a tensor."""
     try:
         return larger.cost_model.outlook(larger)
@@ -207,13 +176,13 @@ def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
     return math.prod(sizes.values()) / largest_product(limits, sizes.values())
 
 
-def _foreseen(problem: Problem) -> bool:
+def foreseen(problem: Problem) -> bool:
     """Whether a forecast of one score for all designs makes sense."""
     judge = problem.judge
     return len(judge.names) == 1 and judge.monotone and not problem.scenarios and not problem.has_layouts
 
 
-def _worth(problem: Problem, found: Evaluation) -> float:
+def worth(problem: Problem, found: Evaluation) -> float:
     """Best score of rows of costs."""
     return float(problem.evaluator.score(found.on(problem.chip)).min())
 
@@ -222,28 +191,28 @@ def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
     """Sizes with a better expected score of tiles, dimension by dimension, largest first; None: not much better."""
     options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
     largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
-    if not _foreseen(largest):
+    if not foreseen(largest):
         return None
-    worth, judge = partial(_worth, largest), largest.judge
-    outlook, sizes = _outlook(largest), dict(base.sizes)
-    given = outlook.of([sizes]) if outlook else None
-    if outlook is None or given is None:
+    score_of, judge = partial(worth, largest), largest.judge
+    forecast, sizes = outlook(largest), dict(base.sizes)
+    given = forecast.of([sizes]) if forecast else None
+    if forecast is None or given is None:
         return None
-    first = best = worth(given[0])
-    if worth(outlook.least) >= BETTER * first:
+    first = best = score_of(given[0])
+    if score_of(forecast.least) >= BETTER * first:
         return None
     for dim in sorted(options, key=lambda dim: -options[dim][0]):
         tried = options[dim]
-        while tried and not (found := outlook.of([{**sizes, dim: size} for size in tried])):
+        while tried and not (found := forecast.of([{**sizes, dim: size} for size in tried])):
             tried = tried[:-1]  # there were too many tiles
-        scores = [worth(one) for one in found or ()] if tried else []
+        scores = [score_of(one) for one in found or ()] if tried else []
         if min(scores, default=best) < best:
             best = min(scores)
             alike = [size for size, score in zip(tried, scores, strict=True) if score <= ALIKE * best]
             sizes[dim] = max(alike, key=lambda size: (len(divisors(size)), -size))
-    if not best < BETTER * first or not _taken(problem, sizes):
+    if not best < BETTER * first or not taken(problem, sizes):
         return None
     least = problem.laid_out(base.sizes).lower_bound
-    if least is None or first < TOLD * worth(least):
+    if least is None or first < TOLD * score_of(least):
         return None
     return Padding(sizes, f"for tiles that fit: {best / first:.2g}x of {judge.name or judge.type_name} expected")

@@ -16,7 +16,7 @@ from sparsemap.problem.designs import Designs
 
 from .choices import compressed_tensors, loops_of
 from .inner import functions
-from .padding import Padding, chosen, next_composite, next_smooth, others
+from .padding import Padding, chosen, next_composite, next_smooth
 from .tile_figures import facts_of
 
 FILLED = 0.8
@@ -83,6 +83,8 @@ class PrimeFactors(LoopTiling):
         return self._padding(problem).why
 
     def other_sizes(self, problem: Problem) -> Sequence[Mapping[str, int]]:
+        from .other_sizes import others
+
         return others(problem) if self.padding == "auto" else ()
 
     def _padding(self, problem: Problem) -> Padding:
