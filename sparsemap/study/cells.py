@@ -49,7 +49,8 @@ COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 WHY = ("rejects", "shortfalls")
 """Keys of a result to explain a missing design."""
 KEPT = (
-    *NUMBERS, "technology", "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY,
+    *NUMBERS, "technology", "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull",
+    "convergence", *WHY,
 )  # fmt: skip
 """Keys of `result.json` copied to an outcome."""
 LABEL = 60
@@ -108,12 +109,15 @@ class Outcome:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the cell in the tables; `broken_bound`, score over bound, if a result is below its proven bound."""
+        """The row of the cell in the tables, with the `verdict` on convergence, if any; `broken_bound`, score over bound, if
+        a result is below its proven bound."""
         gap = self.numbers.get("lowest_gap") or self.numbers.get("gap")
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
         wrong = {"broken_bound": gap} if broken(gap, "") else {}
         counted = {"technology": self.numbers.get("technology")}
+        if state := (self.numbers.get("convergence") or {}).get("state"):
+            counted["verdict"] = state
         return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | counted | wrong
 
 

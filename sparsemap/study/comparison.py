@@ -35,10 +35,11 @@ COSTS = {
     "energy_pj": "energy in pJ", "score": "score",
 }  # fmt: skip
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
-UNUSED, BROKEN = "not used", "broken bound"
-"""Words for a variant no design uses, and for a result below its proven bound."""
+UNUSED, BROKEN, OPEN = "not used", "broken bound", "not converged"
+"""Words for a variant no design uses, for a result below its proven bound, and for noise of searches still improving."""
 WORDS = {
     "one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much",
+    OPEN: "not converged, a larger budget may tell; the seeds differ by as much",
     UNUSED: "no design uses it, so that it only took the search another way",
 }  # fmt: skip
 MANY = 5
@@ -61,6 +62,8 @@ class CellRow:
     """Cost by variant; None without a valid design."""
     broken: tuple[str, ...] = ()
     """Variants below their proven bound."""
+    improving: tuple[str, ...] = ()
+    """Variants whose searches still improved at their end."""
     uses: Mapping[str, bool] = attrs.field(factory=dict)
     """By variant with added formats or mechanisms: True if the design uses one."""
 
@@ -82,6 +85,8 @@ class MeanRow:
     worse: int
     broken: str = ""
     """Variants below their bound, with numbers of cells."""
+    improving: bool = False
+    """Whether searches of either side still improved at their end."""
     uses: int | None = None
     """Cells whose design uses an addition of the variant; None without additions."""
 
@@ -94,6 +99,7 @@ class MeanRow:
     @property
     def word(self) -> str:
         word = self.ratio.word if self.ratio else "-"
+        word = OPEN if word == "noise" and self.improving else word
         return BROKEN if self.broken else UNUSED if self.uses == 0 and word in COUNTED else word
 
     def to_dict(self, over: str) -> dict[str, Any]:
@@ -176,7 +182,8 @@ class Comparison:
         uses = [cell.uses[variant] for cell in cells if variant in cell.uses]
         counts = len(ratios), len(cells), sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
-        return MeanRow(group, variant, arithmetic, mean, *counts, broken, sum(uses) if uses else None)
+        improving = any(name in cell.improving for cell in cells for name in (variant, self.reference))
+        return MeanRow(group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None)
 
     @property
     def divided(self) -> list[str]:
@@ -350,9 +357,10 @@ def compare(
     for key, some in grouped(pairs, lambda pair: tuple(pair[0].get(name) for name in names)).items():
         costs = {row[by]: row.get(cost) for row, _ in some}
         broken = tuple(row[by] for row, _ in some if row.get("broken_bound"))
+        improving = tuple(row[by] for row, _ in some if row.get("verdict") == "improving")
         uses = {row[by]: any(x in pieces.get(MORE[by], ()) for x in more)
                 for row, pieces in some if pieces and (more := added(row[by], by))}  # fmt: skip
-        cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, uses))
+        cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, improving, uses))
     chips = grouped(rows, lambda row: row["hardware"])
     counted = {
         name: tuple(dict.fromkeys(x["technology"] for x in some if x.get("technology"))) for name, some in chips.items()

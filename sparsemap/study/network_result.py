@@ -49,6 +49,8 @@ class LayerResult:
     cycles: float | None = None
     gap: float | None = None
     """Score over its proven bound."""
+    verdict: str = ""
+    """Convergence of the search: `proved`, `converged` or `improving`; empty for few designs."""
     evaluations: int | None = None
     valid_fraction: float | None = None
     bound_energy_pj: float | None = None

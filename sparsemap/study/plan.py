@@ -231,6 +231,7 @@ class Plan:
         apart = ("technology", "costs", "bound_costs", "chosen", "hull", *WHY)
         numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
         rows, score = numbers.pop("start"), numbers.pop("score")
+        numbers["verdict"] = (numbers.pop("convergence") or {}).get("state", "")
         if rows:
             scores = [row["score"] for row in rows if row["score"] is not None]
             ratio = min(scores) / score if scores and score else None

@@ -191,6 +191,19 @@ def test_a_difference_within_what_seeds_differ_by_is_called_noise():
     assert (single.word, single.range) == ("one seed", "-")
 
 
+def test_seeds_that_differ_because_searches_still_improve_are_no_noise():
+    rows = [
+        {"workload": "w", "hardware": "h", "searcher": searcher, "seed": seed, "edp": edp, "verdict": verdict}
+        for searcher, costs, verdict in (("a", (1.0, 1.0, 1.0), "converged"), ("b", (0.8, 1.1, 0.9), "improving"))
+        for seed, edp in enumerate(costs)
+    ]
+    found = comparison_of(rows, "a")
+    assert [row.word for row in found.means] == ["not converged"] and "a larger budget may tell" in found.verdict
+    for row in rows:
+        row["verdict"] = "converged"
+    assert [row.word for row in comparison_of(rows, "a").means] == ["noise"]
+
+
 def test_what_problems_differ_by_is_no_noise():
     cells = [cell(name, {"own": 1.0, "mine": ratio}, seed=seed)
              for name, each in {"a": (0.2, 0.21), "b": (0.9, 0.91)}.items() for seed, ratio in enumerate(each)]  # fmt: skip

@@ -17,7 +17,7 @@ from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_energy
-from sparsemap.study.comparison import WORDS
+from sparsemap.study.comparison import OPEN, WORDS
 from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
@@ -124,7 +124,7 @@ class Verdict:
         found = ratio_of([ratios(second, best, self.worth)]) if best.seeds else None
         if found is None or found.low is None:
             return ""
-        word = f": {WORDS['noise']}" if found.noise else ""
+        word = f": {WORDS[OPEN if any(map(improving, self.sides[:2])) else 'noise']}" if found.noise else ""
         return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
 
     @cached_property
@@ -217,6 +217,9 @@ class Verdict:
         one, other = (self.name(side) for side in (best, second))
         if best.effort != second.effort and best.effort and second.effort:
             yield f"The effort differs: {one} has {best.effort}, {other} {second.effort}."
+        for side in (best, second):
+            if not best.seeds and (text := improving(side)):
+                yield f"{self.name(side)} has not converged ({text})."
         gaps = [float(side.numbers.get("gap") or 0.0) for side in (best, second)]
         if all(gaps) and not best.seeds and self.more < gaps[1]:
             far = f"{one} is at {times(gaps[0])} of its bound, {other} at {times(gaps[1])}"
@@ -300,3 +303,11 @@ def _changed(side: Compared, worth: str, registry: Registry, change: Callable[[P
 
     now, after = map(total, zip(*rows, strict=True))
     return after if now and math.isclose(now, side.value(worth) or 0.0, rel_tol=EQUAL) else None
+
+
+def improving(side: Compared) -> str:
+    """The verdict on a search that still improved at its end, on the first such seed, or on layers; empty otherwise."""
+    told = [one.numbers.get("convergence") or {} for one in side.seeds or (side,)]
+    layers = [part for part in side.parts if part.about.get("verdict") == "improving"]
+    several = f"searches of {len(layers)} of {len(side.parts)} layers still improve" if layers else ""
+    return next((str(one["text"]) for one in told if one.get("state") == "improving"), several)
