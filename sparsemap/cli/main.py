@@ -173,10 +173,11 @@ def search(
     elif quiet:
         click.echo(cli_output.one_line(result))
     else:
-        cli_output.show_result(result, problem)
+        cli_output.show_result(result, result.found.problem)  # in the best of several sizes
     if out:
         from .study import finish_search, write_report
 
+        problem = result.best.problem if result.best is not None else problem
         finish_search(result, problem, out, quiet)
         if report:
             write_report(out, plugin_dirs)

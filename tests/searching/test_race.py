@@ -3,21 +3,25 @@
 import json
 import math
 import os
+import re
 import signal
 from itertools import pairwise
 
 import attrs
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from crashes import in_process, outcome, search_quietly
 
 from sparsemap import load_problem, search
+from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.searching.budget import RACED
 from sparsemap.searching.folder import finished, search_into
 from sparsemap.searching.race import OTHERS, Race
 from sparsemap.searching.run import started
+from sparsemap.spec import toml_text
 
 REGISTRY = load()
 LEVELS = [
@@ -91,6 +95,14 @@ def test_the_design_file_holds_the_sizes(result, tmp_path):
     assert there.edp[0] == pytest.approx(result.best.edp, rel=1e-12)
     rows = json.loads((tmp_path / "result.json").read_text())["raced"]
     assert [row["designs"] for row in rows] == [row["designs"] for row in result.raced]
+
+
+def test_the_command_prints_the_best_sizes_and_the_reason(tmp_path):
+    (tmp_path / "chip.toml").write_text(toml_text.dumps({"kind": "hardware", **CHIP}))
+    (tmp_path / "p.toml").write_text(toml_text.dumps({"kind": "workload", **PRODUCT}))
+    args = "search", str(tmp_path / "p.toml"), str(tmp_path / "chip.toml"), "--budget", str(BUDGET)
+    done = CliRunner().invoke(cli, args)
+    assert re.search(rf"padded   .*34 -> .*\(best of {1 + OTHERS} sizes searched\)", done.stdout), done.output
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
