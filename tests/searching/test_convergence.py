@@ -18,15 +18,16 @@ def history(*best):
 @pytest.mark.parametrize(
     ("scores", "gap", "state", "text"),
     [
-        ((9, 8, 8, 8, 8, 8, 8, 8), 1.5, "converged", "converged: no gain of 1 % after 200 designs"),
-        ((9, 8.05, 8, 8, 8, 8, 8, 8), None, "converged", "converged: no gain of 1 % after 200 designs"),
-        ((9, 9, 8, 8, 8, 8, 8, 8), 1.5, "improving", "improving: 11 % in the last 600 designs; try a budget of 3,200"),
-        ((9, 9, 8, 8, 8, 8, 8, 8), 1.01, "proved", "proved: within 1.01x of the best design of these sizes"),
-        ((math.inf, 9, 8, 8), None, "improving", "improving: nothing valid in the first 100 designs; try a budget of 1,600"),
-        ((90, 80, 8, 7), None, "improving", "improving: 12.9x in the last 300 designs; try a budget of 1,600"),
+        ((9, 8, 8, 8, 8, 8, 8, 8, 8, 8), 1.5, "converged", "converged: no gain of 1 % after 200 designs"),
+        ((9, 8.05, 8, 8, 8, 8, 8, 8, 8, 8), None, "converged", "converged: no gain of 1 % after 200 designs"),
+        ((9, 9, 8, 8, 8, 8, 8, 8, 8, 8), 1.5, "improving", "improving: 11 % in the last 800 designs; try a budget of 4,000"),
+        ((9, 9, 8, 8, 8, 8, 8, 8, 8, 8), 1.01, "proved", "proved: within 1.01x of the best design of these sizes"),
+        ((8, 8, 8, 8, 8), None, "improving", "too few designs to tell; try a budget of 2,000"),
+        ((math.inf, 9, 8, 8, 8), None, "improving", "improving: nothing valid in the first 100 designs; try a budget of 2,000"),
+        ((90, 80, 8, 7, 7), None, "improving", "improving: 12.9x in the last 400 designs; try a budget of 2,000"),
     ],
 )  # fmt: skip
-def test_the_first_quarter_decides_and_a_bound_decides_more(scores, gap, state, text):
+def test_the_first_fifth_decides_and_a_bound_decides_more(scores, gap, state, text):
     found = convergence_of(history(*scores), gap)
     assert (found.state, found.text) == (state, text)
 
