@@ -24,7 +24,7 @@ SETTINGS = {**COMPLETE, "passing by": ("matmul-32x64x48", PASSING, "full", "phys
 def test_short_runs_of_classes_have_the_same_bound(setting, monkeypatch):
     workload, hardware, space, model = SETTINGS[setting]
     found = []
-    for run in (1 << 14, 7):
+    for run in (1 << 14, 50):
         monkeypatch.setattr(bound_tiles, "AT_ONCE", run)
         problem = load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
         classes = problem.classes
