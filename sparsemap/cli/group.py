@@ -20,6 +20,13 @@ INTERRUPTED = 130
 """128 + SIGINT, as in shells."""
 
 
+class DesignCount(click.IntRange):
+    """A number of designs, at least 1, or `auto`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 class NumberRange(click.FloatRange):
     """Numbers between two limits; nan is refused, although no comparison fails."""
 

@@ -16,7 +16,7 @@ from .. import __version__
 from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
 from .answers import answers
-from .group import INTERRUPTED, NumberRange, Verbs, completing, loaded, plugin_dirs, report_option
+from .group import INTERRUPTED, DesignCount, NumberRange, Verbs, completing, loaded, plugin_dirs, report_option
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -48,7 +48,10 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     help=f"Name or TOML file of the design space.  [default: what the hardware asks for, or {defaults.SPACE}]",
 )
 @click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
-@click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
+@click.option(
+    "--budget", default=20_000, show_default=True, type=DesignCount(min=1), metavar="DESIGNS",
+    help="Designs to evaluate; auto: until the search has converged.",
+)  # fmt: skip
 @click.option(
     "--count", default="all", show_default=True, type=click.Choice(["all", "valid"]),
     help="Which designs count against the budget; with valid, invalid ones cost nothing.",
@@ -78,7 +81,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
     workload: str, hardware: str | None, objective: str, searcher: str | None, space: str | None, cost_model: str | None,
-    budget: int, count: str, seed: int, start: tuple[str, ...], start_count: int, start_metric: str, no_fill: bool,
+    budget: int | str, count: str, seed: int, start: tuple[str, ...], start_count: int, start_metric: str, no_fill: bool,
     plugin_dirs: tuple[str, ...], out: str | None, execute: int, prove: float | None, overwrite: bool, report: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
@@ -91,7 +94,7 @@ def search(
     factor; `sparsemap verify DIR/certificate.json` checks the proof."""
     from ..problem.doubts import doubts
     from ..problem.load import load_problem
-    from ..searching.budget import Budget
+    from ..searching.budget import budget_of
     from ..searching.driver import default_searcher, searcher_of
     from ..searching.run import SearchStopped
     from ..searching.run import search as run_search
@@ -140,8 +143,9 @@ def search(
 
         chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed)
     try:
-        with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
-            given = problem, Budget(budget, count=count), seed, how, progress
+        designs = budget_of(budget, count=count)
+        with cli_output.search_progress(designs.total, quiet, problem.objective.unit) as progress:
+            given = problem, designs, seed, how, progress
             if out:
                 from ..searching.folder import search_into, unfinished
 
@@ -159,7 +163,7 @@ def search(
         raise
     if result.interrupted:
         advice = "; the same command resumes it" if out else ""
-        cli_output.say(f"interrupted after {result.evaluations:,} of {budget:,} designs{advice}", "yellow")
+        cli_output.say(f"interrupted after {result.evaluations:,} of {result.budget:,} designs{advice}", "yellow")
     if result.given_up and result.best is not None:
         cli_output.say(result.given_up, "yellow")
     if result.broken_bound:

@@ -12,6 +12,8 @@ COUNTS = ("all", "valid")
 """Designs counted against a budget: all evaluated designs, or the valid designs."""
 RACED = 500
 """Designs of a search in the usual sizes of the dimensions, before it may try others (`race.py`)."""
+AUTO, MOST = "auto", 200_000
+"""A budget that ends once the search has converged, and its largest number of designs."""
 PROPOSALS = 1000
 """With only valid designs counted, largest number of proposals per design of the budget; then the search ends."""
 
@@ -35,6 +37,8 @@ class Budget:
 
     total: int = attrs.field(validator=_whole, on_setattr=attrs.setters.frozen)
     count: str = attrs.field(default="all", validator=_known, on_setattr=attrs.setters.frozen, kw_only=True)
+    auto: bool = attrs.field(default=False, on_setattr=attrs.setters.frozen, kw_only=True)
+    """Whether the search ends before, once it has converged (`convergence.py`)."""
     _spent: int = attrs.field(default=0, init=False)
     _proposed: int = attrs.field(default=0, init=False)
 
@@ -75,6 +79,8 @@ class Budget:
         return min(self.spent / self.total, 1.0)
 
 
-def budget_of(given: Budget | int) -> Budget:
-    """A budget from a budget or a number of designs; `SearchError` for anything else."""
-    return given if isinstance(given, Budget) else Budget(given)
+def budget_of(given: Budget | int | str, **more: Any) -> Budget:
+    """A budget from a budget, a number of designs or `auto`; `SearchError` for anything else."""
+    if isinstance(given, Budget):
+        return given
+    return Budget(MOST, auto=True, **more) if given == AUTO else Budget(given, **more)  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ class Search:
         self,
         problem: Problem,
         searcher: Searcher | str | Mapping[str, Any] | None = None,
-        budget: Budget | int = 20_000,
+        budget: Budget | int | str = 20_000,
         seed: int = 0,
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
@@ -91,6 +91,9 @@ class Search:
         self.searcher = searcher_of(problem, default_searcher(problem) if searcher is None else searcher)
         self.budget = budget_of(budget)
         self.seed = int(seed)
+        if self.budget.auto and not self.searcher.nested:
+            text = "a searcher whose designs do not depend on the budget, such as the default one"
+            raise SearchError(f"the budget 'auto' needs {text}; found '{self.searcher.name}'")
         self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
         self.ended = False

@@ -62,7 +62,7 @@ def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart:
 def search_into(
     folder: str | os.PathLike[str],
     problem: Problem,
-    budget: Budget | int = 20_000,
+    budget: Budget | int | str = 20_000,
     seed: int = 0,
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
@@ -107,7 +107,7 @@ def finished(
     folder: str | os.PathLike[str],
     problem: Problem,
     searcher: Any,
-    budget: Budget | int,
+    budget: Budget | int | str,
     seed: int,
     start: Sequence[Given] | Array | Start | None = None,
 ) -> dict[str, Any]:

@@ -30,7 +30,12 @@ DIFFERENCES = 4
 
 
 def identity_of(
-    problem: Problem, searcher: Searcher, budget: Budget | int, seed: int, start: Start | None = None, own: str = ""
+    problem: Problem,
+    searcher: Searcher,
+    budget: Budget | int | str,
+    seed: int,
+    start: Start | None = None,
+    own: str = "",
 ) -> dict[str, Any]:
     """Identity of a search: any other value anywhere is another search. `own` identifies externally proposed designs."""
     from .. import __version__
@@ -40,6 +45,7 @@ def identity_of(
     pieces |= {"space": problem.space_spec, "searcher": searcher}
     used = (*pieces.values(), *(tensor.density for tensor in problem.tensors), problem.space.candidates)
     if_any = {
+        "auto": budget_of(budget).auto,
         "count": "valid" if budget_of(budget).count == "valid" else "",
         SCENARIOS: list(problem.scenarios),
         "start": start.digest if start is not None else "",

@@ -51,7 +51,7 @@ class Race:
     def __init__(self, usual: Search) -> None:
         self.usual = usual
         self.seed, self.earlier, self.interrupted = usual.seed, 0.0, False
-        self.budget = Budget(usual.budget.total)
+        self.budget = Budget(usual.budget.total, auto=usual.budget.auto)
         self.lanes: list[Search] = []
         self.lane = self._joined(usual)
         """The search that proposed the last batch."""
@@ -61,9 +61,11 @@ class Race:
 
     def _joined(self, lane: Search) -> Search:
         """A search as a part of the race."""
-        lane.share(
-            LaneBudget(self.budget.total, others=lambda: sum(x.budget.spent for x in self.lanes if x is not lane))
-        )
+
+        def others() -> int:
+            return sum(one.budget.spent for one in self.lanes if one is not lane)
+
+        lane.share(LaneBudget(self.budget.total, auto=self.budget.auto, others=others))
         if self.usual.archive.leading is not None and lane is not self.usual:
             lane.archive.leading = type(self.usual.archive.leading)()
         self.lanes.append(lane)

@@ -19,9 +19,14 @@ from .driver import Search, Snapshot
 from .result import Result
 
 if TYPE_CHECKING:
+    from .archive import Row
     from .journal import Journal
     from .race import Race
     from .start import Given, Start
+
+
+FIRST_LOOK, LATER = 2_000, 1.5
+"""Designs of an automatic budget before the first look at its convergence, and before each further look, relatively."""
 
 
 class SearchStopped(SearchError):
@@ -32,7 +37,7 @@ class SearchStopped(SearchError):
 
 def search(
     problem: Problem,
-    budget: Budget | int = 20_000,
+    budget: Budget | int | str = 20_000,
     seed: int = 0,
     searcher: Searcher | str | Mapping[str, Any] | None = None,
     progress: Callable[[Snapshot], None] | None = None,
@@ -58,6 +63,8 @@ def search(
     the file after saving the result. `out` is a folder for both, journal and result: a result of another search there
     is an error before anything runs, see `folder.search_into`.
 
+    A `budget` "auto" ends the search once it has converged (`Result.convergence`), after at most 200,000 designs.
+
     `execute` is the number of best designs, up to 16, to execute on sampled tensors and rank by the executed costs."""
     if out is not None:
         from .folder import search_into
@@ -77,7 +84,7 @@ def search(
 
 
 def started(
-    problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int
+    problem: Problem, searcher: Any, budget: Budget | int | str, seed: int, start: Any, execute: int
 ) -> Search | Race:
     run = Search(problem, searcher, budget, seed, start)
     if execute:
@@ -100,12 +107,18 @@ def completed(
     execute: int = 0,
 ) -> Result:
     """Runs a search to its end and returns the result; recorded batches are answered by the journal."""
-    hook = run.problem.registry.hook
+    hook, look = run.problem.registry.hook, FIRST_LOOK
     try:
         while (genomes := run.ask()) is not None:
             run.tell(run.evaluate() if journal is None else journal.worth(run, genomes))
             if progress is not None:
                 progress(run.snapshot())
+            if run.budget.auto and (done := run.snapshot()).evaluations >= look:
+                from .convergence import convergence_of
+
+                verdict, look = convergence_of(rows_of(run), done.gap), round(LATER * done.evaluations)
+                if verdict and verdict.state != "improving":
+                    break
             if hook is not None:
                 with guarded("hook", "search_progressed"):
                     hook.search_progressed(snapshot=run.snapshot())
@@ -130,3 +143,8 @@ def completed(
             error.result = result
             raise
     return result
+
+
+def rows_of(run: Search | Race) -> Sequence[Row]:
+    """The history so far."""
+    return (run.archive.history if isinstance(run, Search) else run.history).rows

@@ -1,13 +1,18 @@
 """The verdict on a search: proved, converged, or still improving with a suggested budget."""
 
+import json
 import math
 
 import pytest
+from click.testing import CliRunner
 
-from sparsemap import load_problem, search
+from sparsemap import SearchError, load_problem, search
+from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.searching.archive import Row
+from sparsemap.searching.budget import MOST
 from sparsemap.searching.convergence import FEWEST, convergence_of
+from sparsemap.searching.folder import finished
 
 
 def history(*best):
@@ -49,3 +54,25 @@ def test_results_and_summaries_have_the_verdict():
     assert found.to_dict()["convergence"]["state"] == found.convergence.state
     front = search(load_problem("mm12", "edge", objective="pareto:energy_pj,cycles", registry=load()), 300)
     assert front.convergence is None and "convergence" not in front.to_dict()
+
+
+def test_an_automatic_budget_ends_once_the_search_has_converged(tmp_path):
+    problem = load_problem("mm12", "edge", registry=load())
+    found = search(problem, "auto", out=tmp_path)
+    assert found.convergence.state in ("converged", "proved")
+    assert 2_000 <= found.evaluations < found.budget == MOST and not found.interrupted
+    plain = search(problem, found.evaluations)
+    assert plain.best.score == found.best.score and plain.history[:-1] == found.history[: len(plain.history) - 1]
+    assert finished(tmp_path, problem, "sparsemap", "auto", 0) and not finished(tmp_path, problem, "sparsemap", MOST, 0)
+
+
+def test_an_automatic_budget_needs_a_searcher_that_does_not_plan_by_the_budget():
+    with pytest.raises(SearchError, match=r"budget 'auto' needs a searcher .* found 'random'"):
+        search(load_problem("mm12", "edge", registry=load()), "auto", searcher="random")
+
+
+def test_the_command_takes_an_automatic_budget():
+    done = CliRunner().invoke(cli, ["search", "mm12", "edge", "--budget", "auto", "--quiet", "--json"])
+    assert json.loads(done.stdout)["convergence"]["state"] in ("converged", "proved")
+    wrong = CliRunner().invoke(cli, ["search", "mm12", "edge", "--budget", "many"])
+    assert wrong.exit_code == 2 and "'many' is not a valid integer" in wrong.output
