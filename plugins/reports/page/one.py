@@ -93,7 +93,7 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
         text += f" With {best.name} free its EDP would change by {change_text(best.outcome.edp, outcome.edp)}."
     if found.get("gap") and found.get("space"):
         text += f" By proof no design of these sizes in space {found['space']} is more than {found['gap']:.2f}x better."
-    return text
+    return text + _convergence(found)
 
 
 def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
@@ -110,6 +110,12 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
         note = f"{percent(found['valid_fraction'], 1)} {seen}"
         made.append(counted("designs evaluated", found["evaluations"], note, "evaluations"))
     return made
+
+
+def _convergence(found: Mapping[str, Any]) -> str:
+    """The verdict on the search, unless the bound tells more."""
+    told = found.get("convergence") or {}
+    return f" The search: {told['text']}." if told and told["state"] != "proved" else ""
 
 
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:

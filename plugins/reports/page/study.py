@@ -96,7 +96,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
     known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score", "broken_bound")
-    names = {key: row[key] for key in (*KEYS[:4], *AXES) if key in row}
+    names = {key: row[key] for key in (*KEYS[:4], *AXES, "verdict") if key in row}
     return names | {key: float(row[key]) if row.get(key) else None for key in known}
 
 

@@ -18,6 +18,7 @@ from sparsemap_plugins.reports.network_charts import coloured
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
 
+from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.csv_files import read_csv
 from sparsemap.files import percent
@@ -482,3 +483,20 @@ def test_a_verdict_holds_at_both_ends_of_the_technology_or_is_undecided(tmp_path
     assert said.startswith("Undecided between leaks and reads for two: in 12nm-recommended")
     said = verdict([side("leaks", "hbm2", "400 MHz", tmp_path / "faster"), reads], registry)[0]
     assert re.search(r"by 1\.\d+x in energy\..* 12nm-recommended; 1\.\d+x in 12nm-low, 1\.\d+x in 12nm-high\.$", said)
+
+
+def test_a_page_of_a_study_tells_searches_that_still_improve_from_noise(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text(
+        "workload,hardware,searcher,seed,edp,energy_pj,cycles,evaluations,valid_fraction,verdict\n"
+        + "".join(f"w,h,{name},{seed},{edp},1,1,600,1,improving\n"
+                  for name, costs in (("a", (1.0, 1.0, 1.0)), ("b", (0.8, 1.1, 0.9))) for seed, edp in enumerate(costs))
+    )  # fmt: skip
+    assert "not converged" in "".join(page_of([Path()], load()).verdict)
+
+
+def test_a_page_of_a_search_has_its_verdict(tmp_path):
+    problem = load_problem("mm1", "edge-16gbps")
+    found = search(problem, 250)
+    found.write(tmp_path)
+    assert f"The search: {found.convergence.text}." in page_of([tmp_path], load()).verdict[0]
