@@ -1,9 +1,9 @@
-"""Quality of searches on random problems: `python benchmarks/quality.py [--half tune] [--count 20] [--known FILE]`.
+"""Quality of searches: `python benchmarks/quality.py [--half tune] [--count 20] [--known FILE]`.
 
-Searches problems of `drawn.py`: the even half for tuning, the odd half (`--half report`) for reporting only. EDP over
-the best known of a problem, of any sizes of its dimensions; `--known` keeps the best known designs' EDP in a CSV file
-and improves it. `--searcher` compares searchers; `--long N` adds a search of N designs per searcher and problem to the
-best known."""
+Searches random problems of `drawn.py`: the even half for tuning, the odd half (`--half report`) for reporting only;
+`--half paper` are the 84 cells of the paper. EDP over the best known of a problem, of any sizes of its dimensions;
+`--known` keeps the best known designs' EDP in a CSV file and improves it. `--searchers A,B` compares searchers,
+`--usual-sizes` tries no other sizes; `--long N` adds a search of N designs per searcher and problem to the best known."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from common import asked, mean, publish, say
+import attrs
+from common import HARDWARE, WORKLOADS, asked, mean, publish, say
 from drawn import problem_of, text_of
 
-from sparsemap import search
+from sparsemap import load_problem, search
 from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.searching.best import gap_of
@@ -35,14 +36,19 @@ KNOWN = Path(__file__).with_name("known.csv")
 Row = dict[str, Any]
 
 
-def searched(number: int, searcher: str, seed: int, budget: int) -> Row:
+def searched(number: int, searcher: str, seed: int, budget: int, half: str, raced: bool) -> Row:
     """Best score of a search at each budget, its bound, and processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        problem = problem_of(number, Path(folder), load())
+        if half == "paper":
+            workload, hardware = WORKLOADS[number // len(HARDWARE)], HARDWARE[number % len(HARDWARE)]
+            problem, text = load_problem(workload, hardware, registry=load()), f"{workload} on {hardware}"
+        else:
+            problem, text = problem_of(number, Path(folder), load()), text_of(number, Path(folder))
+        problem = attrs.evolve(problem, raced=raced)
         start = time.process_time()
         found = search(problem, budget, seed, searcher)
         row: Row = {"number": number, "searcher": searcher, "seed": seed, "budget": budget}
-        row["problem"] = text_of(number, Path(folder))
+        row["problem"] = text
         for some in BUDGETS:
             scores = [batch.best_score for batch in found.history if batch.evaluations <= some]
             row[f"edp {some}"] = min(scores, default=float("inf")) if some <= budget else ""
@@ -77,19 +83,21 @@ def excess(rows: list[Row], known: dict[int, float], budget: int) -> tuple[float
 
 def main() -> None:
     given = asked(
-        __doc__, half={"choices": ["tune", "report"], "default": "tune"}, first=0, count=20, seeds=2, budget=20_000,
-        searchers="sparsemap", long=0, jobs=2, known={"type": Path, "default": KNOWN},
+        __doc__, half={"choices": ["tune", "report", "paper"], "default": "tune"}, first=0, count=20, seeds=2, budget=20_000,
+        searchers="sparsemap", usual_sizes={"action": "store_true"}, long=0, jobs=2, known={"type": Path, "default": KNOWN},
         out={"type": Path, "default": None},
     )  # fmt: skip
-    numbers = [2 * place + (given.half == "report") for place in range(given.first, given.first + given.count)]
+    places = range(given.first, given.first + given.count)
+    numbers = [place if given.half == "paper" else 2 * place + (given.half == "report") for place in places]
     names = given.searchers.split(",")
-    jobs = [(n, name, seed, given.budget) for n in numbers for name in names for seed in range(given.seeds)]
-    jobs += [(n, name, LONG_SEED, given.long) for n in numbers for name in names if given.long]
+    how = given.half, not given.usual_sizes
+    jobs = [(n, name, seed, given.budget, *how) for n in numbers for name in names for seed in range(given.seeds)]
+    jobs += [(n, name, LONG_SEED, given.long, *how) for n in numbers for name in names if given.long]
     rows = []
     with ProcessPoolExecutor(given.jobs) as pool:
         for row in pool.map(searched, *zip(*jobs, strict=True)):
             rows.append(row)
-            if given.half == "tune":
+            if given.half != "report":
                 say(row["number"], row["searcher"], *(f"{row[f'edp {b}'] or 0:.4g}" for b in BUDGETS), row["problem"])
     known = known_of(given.known, rows)
     searches = [row for row in rows if row["seed"] != LONG_SEED]
@@ -108,8 +116,9 @@ def main() -> None:
             wrong = sum(row[f"later {budget}"] > WRONG for row in of["converged"])
             verdicts.append({"searcher": name, "designs": f"{budget:,}", **{state: len(of[state]) for state in STATES},
                              "wrong": wrong})  # fmt: skip
-    publish("quality", given.out, rows if given.half == "tune" else (), table=table_of(table), verdicts=table_of(verdicts),
-            half=given.half, problems=len(numbers), seeds=given.seeds, wrong=f"{100 * WRONG - 100:.0f}")  # fmt: skip
+    about = {"half": given.half, "searchers": given.searchers, "problems": len(numbers), "seeds": given.seeds}
+    about |= {"table": table_of(table), "verdicts": table_of(verdicts), "wrong": f"{100 * WRONG - 100:.0f}"}
+    publish("quality", given.out, rows if given.half != "report" else (), **about)
 
 
 def table_of(rows: list[Row]) -> list[list[str]]:

@@ -116,7 +116,7 @@ class CrispSums(FullestTiles):
 
     @remembered
     def _known(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> tuple[Array, Array]:
-        """Which lattice occupancies, up to the last, have a probability; and it, with 1 in place of none."""
+        """Whether lattice occupancies have a probability, up to the last, and the probabilities, with 1 for none."""
         one = self._of_tiles(layout, columns, places, sub)
         known = one > UNSEEN / 2
         stop = int(known.nonzero()[0][-1]) + 1
@@ -193,7 +193,8 @@ class CrispSums(FullestTiles):
         return repeated(np.fft.rfft(placed(held, len(held), size, step), axis=1), count, np.multiply, 1.0)
 
     def _mixed(self, columns: Widths, sub: Widths, height: int, inner: int) -> list[Placed]:
-        """By kind of tile, occupancies of a band jointly with an empty sub-tile (`inner` rows, or 0); kind; weight."""
+        """Occupancies of a band by kind of tile, jointly with an empty sub-tile of `inner` rows (0: without one); the kind,
+        and the weight of the strips."""
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
         return gathered(self._shares(columns, sub, inner), height, inner, self.memory.values, self._joined)

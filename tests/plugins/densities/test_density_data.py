@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sparsemap_plugins.densities import data as data_module
 from sparsemap_plugins.densities.banded import Banded
 from sparsemap_plugins.densities.block import Block
 from sparsemap_plugins.densities.data import ActualData
@@ -25,7 +26,13 @@ def saved(folder, tensor, name="tensor.npy"):
     return ActualData(file=folder / name)
 
 
-def test_agrees_with_banded(tmp_path):
+@pytest.fixture(params=["sums of boxes", "coordinates"])
+def counted(request, monkeypatch):
+    """Both ways to count nonzeros: small or dense tensors by sums of boxes, others by the coordinates of nonzeros."""
+    monkeypatch.setattr(data_module, "DENSE_WORDS", 1 << 24 if request.param == "sums of boxes" else 0)
+
+
+def test_agrees_with_banded(tmp_path, counted):
     band = Banded(half_width=3, every_tile=True).occupancy((24, 24))
     data = saved(tmp_path, band.draw(RNG)).occupancy((24, 24))
     assert data.density == band.density and data.by_shape
@@ -39,7 +46,7 @@ def test_agrees_with_banded(tmp_path):
             assert data.empty_within(sub, tile, k) == pytest.approx(expected, abs=1e-14)
 
 
-def test_tiles_cut_off_at_the_edge(tmp_path):
+def test_tiles_cut_off_at_the_edge(tmp_path, counted):
     tensor = np.zeros((5, 7))
     tensor[4, 6] = tensor[0, 0] = 1
     data = saved(tmp_path, tensor).occupancy((5, 7))
@@ -51,7 +58,7 @@ def test_tiles_cut_off_at_the_edge(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_tensor_equals_counting(tmp_path, seed):
+def test_any_tensor_equals_counting(tmp_path, seed, counted):
     rng = np.random.default_rng(seed)
     shape = tuple(rng.integers(1, 9, rng.integers(1, 4)))
     tensor = rng.random(shape) < rng.random()
@@ -73,7 +80,7 @@ def test_any_tensor_equals_counting(tmp_path, seed):
     assert data.empty_within(sub, tile, k) @ (p * 1) >= 0 and data.largest(tile) == max(counts)
 
 
-def test_blocks_and_diagonal(tmp_path):
+def test_blocks_and_diagonal(tmp_path, counted):
     blocks = Block(density=0.25, block=(4, 4)).occupancy((16, 16))
     data = saved(tmp_path, blocks.draw(RNG)).occupancy((16, 16))
     assert [x.tolist() for x in data.distribution((4, 4))] == [[0, 16], [0.75, 0.25]]
