@@ -49,7 +49,7 @@ def network(
     more = {"extends": "full", "segments": ["orders", "tiling", "formats", genes, "gate-skip"]}
     plain, free = (
         min(
-            search_network(name, hardware, budget, seed, space=space, cost_model=model).edp or math.inf
+            search_network(name, hardware, budget, seed, space=space, cost_model=model, fuse=False).edp or math.inf
             for seed in range(seeds)
         )
         for space in ("full", more)

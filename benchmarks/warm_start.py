@@ -36,10 +36,10 @@ def row(network: str, hardware: str, budget: int, seeds: Sequence[int], names: S
     found: dict[str, list[tuple[float, float]]] = {}
     gaps = []
     for seed in seeds:
-        cold = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, warm_start="off")
+        cold = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, fuse=False, warm_start="off")
         gaps.append(cold.gap or float("nan"))
         for name in names:
-            warm = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, warm_start=name)
+            warm = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, fuse=False, warm_start=name)
             found.setdefault(name, []).append(ratios(warm, cold))
     means = [[mean(values) for values in zip(*found[name], strict=True)] for name in names]
     cells = [f"{whole:.3f} / {layers:.3f}" for whole, layers in means]

@@ -20,7 +20,7 @@ from .wording import time_text
 
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, parts, and a text at the end, by default the sum."""
-HELD = ("tensors that stay", "tiles and what slides by")
+HELD = ("tensors that stay", "tiles and what slides by", "pinned weights")
 
 
 def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Chart:
@@ -105,12 +105,14 @@ def timeline(parts: Sequence[SidePart]) -> Chart | None:
 
 
 def over_time(plan: Mapping[str, Any]) -> Chart:
-    """Words of a plan's level over cycles: tensors that stay, and tiles of the step on top."""
+    """Words of a plan's level over cycles: pinned weights, tensors that stay, and tiles of the step on top."""
+    pinned = plan.get("pinned_room", 0.0)
     marks, widths, now = [], [], 0.0
     for row in plan["layers"]:
         stays, held = row["live_words"], ", ".join(row["live"]) or "nothing"
         tiles = row["used_words"] - stays
-        for part, low, words in zip(HELD, (0.0, stays), (stays, tiles), strict=True):
+        parts = zip(HELD, (pinned, stays, 0.0), (stays - pinned, tiles, pinned), strict=True)
+        for part, low, words in parts if pinned else list(parts)[:2]:
             tip = f"{row['layer']}, {part}\n{format_count(words)} words; {held} stays\n{format_count(row['cycles'])} cycles"
             marks.append(Mark(now, part, row["layer"], words, tip))
             widths.append((row["cycles"], low))
@@ -122,7 +124,7 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
             if mark.at and cycles:
                 one = axes.bar(mark.value, mark.at, cycles, low, align="edge", color=colour(HELD, mark.part))
                 tipped(one[0], [mark.tip])
-        for part in HELD:
+        for part in HELD if pinned else HELD[:2]:
             axes.bar(0.0, 0.0, color=colour(HELD, part), label=part)
         top = 1.15 * plan["peak"]["words"]
         if plan["capacity"] <= 2 * top:

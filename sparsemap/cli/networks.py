@@ -94,6 +94,10 @@ def run_network(hardware: str, given: Mapping[str, Any], quiet: bool, study: str
     if asked := answers():
         asked.give(result.to_dict())
     elif not quiet:
+        if result.unplanned:
+            click.echo(
+                cli_output.wrapped(f"Layers alone, without a plan of tensors on chip: {result.unplanned}.") + "\n"
+            )
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
         lines = result.totals_text().splitlines()

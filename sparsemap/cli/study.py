@@ -72,15 +72,18 @@ OF_NETWORKS = (
     "--start", multiple=True, type=click.Path(), metavar="PATH",
     help="Designs for layers of a network to start from: a file, or a folder of results such as that of another run.",
 )  # fmt: skip
-@click.option("--fuse", is_flag=True, default=None, help="Plan which tensors of a network stay on chip between layers.")
 @click.option(
-    "--operations", type=click.Choice(["counted", "fused", "free"]),
-    help="With --fuse: operations such as additions cost what they read and write; or what they read besides the layer "
-    "before, where they work word by word; or nothing.  [default: counted]",
+    "--fuse/--no-fuse", default=None,
+    help="Plan which tensors of a network stay on chip, or search the layers alone.  [default: plan, if there is a graph]",
+)  # fmt: skip
+@click.option(
+    "--operations", type=click.Choice(["fused", "counted", "free"]),
+    help="In a plan: operations such as additions read only what the layer before does not write, where they work word "
+    "by word; or cost all that they read and write; or nothing.  [default: fused]",
 )  # fmt: skip
 @click.option(
     "--formats", type=click.Choice(["free", "matched"]),
-    help="With --fuse: whether tensors are read in the format in which they are written.  [default: matched]",
+    help="In a plan: whether tensors are read in the format in which they are written.  [default: matched]",
 )  # fmt: skip
 @report_option
 @_study_options

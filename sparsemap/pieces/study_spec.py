@@ -67,8 +67,8 @@ class Study(Piece):
     """Designs counted against the budget; with `valid`, invalid designs are free, up to 1,000 times the budget."""
     warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
     """For networks: earlier layers to start a layer from; absent: "edit", if the searcher accepts starting designs."""
-    fuse: bool = False
-    """For networks: plan tensors to stay on chip between layers, as `run --fuse` does."""
+    fuse: bool | None = None
+    """For networks: whether a plan keeps tensors on chip between layers; absent: a plan for networks with a graph."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Random seeds, a search for each."""
     out: str = ""

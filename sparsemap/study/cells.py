@@ -33,8 +33,9 @@ logger = logging.getLogger("sparsemap")
 TABLE_FILES = ("table.csv", "table.md")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 FUSED_FILES = ("fused.csv", "fused.md")
-PLAN_FOLDER = "plan"
-"""Folder for the designs of a plan, below the folder of a network."""
+STEADY_FILES = ("steady.csv", "steady.md")
+PLAN_FOLDER, STEADY_FOLDER = "plan", "steady"
+"""Folders for the designs of a plan, and of the plan in steady state, below the folder of a network."""
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 AXES = {"space": "spaces", "formats": "formats", "mechanisms": "mechanisms", "cost_model": "cost_models"}
@@ -269,9 +270,10 @@ def _is_table(entry: Path) -> bool:
 def _is_result(folder: Path, layers: bool) -> bool:
     """Whether everything in this folder was written by a search, or by the searches of a network's layers."""
     return (folder / RESULT_FILE).is_file() or all(
-        below.name == PLAN_FOLDER or _is_result(below, layers=False)
+        below.name in (PLAN_FOLDER, STEADY_FOLDER) or _is_result(below, layers=False)
         if layers and below.is_dir()
-        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(below)
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, *STEADY_FILES, PAGE_FILE, COMMAND_FILE)
+        or is_temporary(below)
         for below in folder.iterdir()
     )
 

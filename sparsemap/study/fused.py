@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise, product
 
@@ -33,6 +34,34 @@ Key = tuple[tuple[str, ...], str]
 """Levels of a node's inputs, without the network's input, and the level of its output."""
 
 
+def whole_of(
+    make: Callable[[bool], Plan], fuse: bool | None, operations: str = "fused", formats: str = "matched",
+    pins: bool = False,
+) -> Plan | FusedPlan:  # fmt: skip
+    """The searches of a network, with a plan of tensors on chip if `fuse`, or by default if possible.
+
+    `make` makes the searches of the layers alone, by whether tensors have the density of the next layer."""
+    plan = make(fuse is not False and formats == "matched")
+    if fuse is None and (why := unplanned(plan)):
+        return attrs.evolve(make(False), unplanned=why)
+    return plan if fuse is False else FusedPlan.of(plan, operations, formats == "matched", pins)
+
+
+def unplanned(plan: Plan) -> str:
+    """Reason against a plan of a network with tensors on chip; empty if possible."""
+    problem = plan.widest
+    if not any(one.words for one in graph_of(plan.graph, plan.batch)):
+        return f"'{plan.network}' is a list of layers, which does not say its shapes (key `input`)"
+    if all(level.instances > 1 for level in problem.levels[1:]):
+        return f"no level of '{plan.hardware}' on chip is there once"
+    if problem.scenarios or len(problem.objective.names) > 1:
+        return f"objective '{problem.objective.name}' has several values for a design"
+    told = problem.evaluator.evaluate_designs(problem.space.decode(problem.space.low[None]), detail=True).detail
+    if told is None or told.data_words_max is None or told.cells is None:
+        return f"cost model '{problem.cost_model.name}' does not tell the room of a design"
+    return ""
+
+
 @attrs.frozen(kw_only=True, slots=False)
 class FusedPlan:
     """Searches for a network, and the inputs of the join.
@@ -41,15 +70,18 @@ class FusedPlan:
 
     plan: Plan
     graph: tuple[GraphNode, ...]
-    operations: str = "counted"
+    operations: str = "fused"
     """Cost of operations between layers, see `search_network`."""
     matched: bool = False
     """Whether a tensor is read in its producer's packets; otherwise formats change at no cost."""
+    pins: bool = False
+    """Whether layers are searched for pinned weights too."""
     _variants: dict[tuple[str, Kept], Problem] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, plan: Plan, operations: str = "counted", matched: bool = False) -> FusedPlan:
-        return cls(plan=plan, graph=graph_of(plan.graph, plan.batch), operations=operations, matched=matched)
+    def of(cls, plan: Plan, operations: str = "fused", matched: bool = False, pins: bool = False) -> FusedPlan:
+        graph = graph_of(plan.graph, plan.batch)
+        return cls(plan=plan, graph=graph, operations=operations, matched=matched, pins=pins)
 
     @cached_property
     def problem(self) -> Problem:
@@ -84,7 +116,7 @@ class FusedPlan:
         found = next((level.index for level in self.problem.levels[1:] if level.instances == 1), None)
         if found is None:
             text = f"no level of '{self.problem.hardware.name}' on chip is there once"
-            raise SearchError(f"{text}, so that no tensor can stay in one; leave --fuse out")
+            raise SearchError(f"{text}, so that no tensor can stay in one; --no-fuse gives the layers alone")
         return found
 
     @cached_property
@@ -100,7 +132,31 @@ class FusedPlan:
     @cached_property
     def stuck(self) -> dict[str, str]:
         """By node, the reason against keeping its output on chip; empty if possible."""
-        return {one.name: stuck(one, self.takers[one.name], self.places[1], self.held[one.name]) for one in self.graph}
+        how = {one.name: (self.takers[one.name], self.places[1], self.held[one.name]) for one in self.graph}
+        return {one.name: self.barred.get(one.name) or stuck(one, *how[one.name]) for one in self.graph}
+
+    @cached_property
+    def barred(self) -> dict[str, str]:
+        """By node, the layer that does not store its output or input, made by the node, in the level on chip."""
+        found: dict[str, str] = {}
+        for one in self.graph:
+            for tensor, name in [*zip(one.operands, one.inputs, strict=False), ("", one.name)]:
+                if self._passes_by(one, tensor):
+                    found.setdefault(name, f"{self.places[1]} does not store it for {one.name} (bypass)")
+        return found
+
+    def _passes_by(self, one: GraphNode, tensor: str) -> bool:
+        """Whether a tensor of a layer ("": the output) passes by the level on chip."""
+        if one.node.loops is None or not self.problem.levels[self.home].memory.bypass:
+            return False
+        problem = self.plan.problem(self.own[one.node.content])
+        names = [t.name if not t.output or tensor else "" for t in problem.tensors]
+        return not problem.stores(names.index(tensor), self.home)
+
+    @cached_property
+    def own(self) -> dict[str, Cell]:
+        """By content, the cell of a layer alone."""
+        return dict(zip(distinct(self.plan.nodes), self.plan.cells, strict=True))
 
     @cached_property
     def takers(self) -> dict[str, list[GraphNode]]:
@@ -133,7 +189,13 @@ class FusedPlan:
             operands = after.operands if after.node.loops else ("",) * len(after.inputs)
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
             large = one.live * self.shares[one.name] > LARGE * self.capacity
-            if large and not self.unlike(one.name, after) and self.takers[one.name] == [after] and len(takes) == 1:
+            if (
+                large
+                and one.name not in self.barred
+                and not self.unlike(one.name, after)
+                and self.takers[one.name] == [after]
+                and len(takes) == 1
+            ):
                 sums = after.words * self.shares[after.name] <= self.capacity
                 every = slides(one.node, after.node, takes[0], sums)
                 # columns are no better than rows
@@ -174,6 +236,17 @@ class FusedPlan:
         }
         return {content: sorted(sets, key=lambda kept: (len(kept), kept)) for content, sets in found.items()}
 
+    @cached_property
+    def weights(self) -> dict[str, Kept]:
+        """By content, the tensor of trained weights, if any; only in a graph, in which all other tensors are known."""
+        found = dict[str, Kept]()
+        for content, group in self.layers.items():
+            name, loops = getattr(group[0].node.piece, "weights", ""), group[0].node.loops
+            there = self.pins and loops is not None and any(t.name == name for t in loops.tensors)
+            there = there and not self._passes_by(group[0], name)
+            found[content] = (name,) if there and all(one.words for one in group) else ()
+        return found
+
     def _words(self, content: str) -> dict[str, int]:
         """By tensor of a layer, words on chip: the whole tensor, or the least live part of a larger one."""
         found: dict[str, int] = {}
@@ -182,7 +255,7 @@ class FusedPlan:
             tensors = one.node.loops.tensors if one.node.loops else ()
             mine |= {t.name: self._least(one.name) for t in tensors if t.output}
             found = {tensor: max(found.get(tensor, 0), count) for tensor, count in mine.items()}
-        return found
+        return found | dict.fromkeys(self.weights[content], self.layers[content][0].node.weights)
 
     def _least(self, name: str) -> int:
         if name == INPUT:
@@ -200,8 +273,10 @@ class FusedPlan:
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             held = np.floor(self.held[self.layers[content][0].name])
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
-            kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
-            if kept:  # its designs are tried with other tensors on chip as well
+            most = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
+            pinned = (*most, *self.weights[content])
+            # their designs are tried with other tensors on chip as well
+            for kept in dict.fromkeys(one for one in (most, pinned) if one and sum(words[t] for t in one) < held):
                 there = {tensor: words[tensor] for tensor in kept}
                 workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
                 budget = max(1, cell.budget // SHARE)

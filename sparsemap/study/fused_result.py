@@ -16,8 +16,11 @@ from ..markdown import markdown_table
 from ..problem.costs import Costs
 from ..spec import units
 from ..writing import write_texts
-from .cells import FUSED_FILES
+from .cells import FUSED_FILES, STEADY_FILES
 from .network_result import NetworkResult, cost_lines
+
+BASELINES = ("layer_by_layer", "common_practice")
+"""Plans without a search, beside the plan."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,14 +80,24 @@ class FusedResult:
     """Capacity of `home` in the network's widest words, the unit of all room."""
     rows: tuple[FusedLayer, ...] = ()
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
-    """pJ and cycles with the best design of each layer and all tensors off chip, with operations counted the same way."""
+    """pJ and cycles of the best plan with all tensors between layers off chip, under the plan's rules."""
+    common_practice: tuple[float, float] = (math.nan, math.nan)
+    """pJ and cycles of the plan of a compiler without a search: tensors stay on chip where they fit, in order."""
     bound: float | None = None
     """Lower bound on the objective over all plans of designs of the space."""
     score: float | None = None
     """Objective of this plan."""
-    operations: str = "counted"
+    operations: str = "fused"
     matched: bool = False
     """Whether tensors are read in the packets they were written in; otherwise formats change at no cost."""
+    pinned: Mapping[str, int] = attrs.field(factory=dict)
+    """Of a steady state: by layer, words of weights that stay on chip across inferences."""
+    pinned_room: float = 0.0
+    """Room of pinned weights and their metadata, in the network's widest words."""
+    loading: tuple[float, float] = (0.0, 0.0)
+    """pJ and cycles of loading pinned weights, once."""
+    steady: FusedResult | None = None
+    """The plan in steady state, with pinned weights; None if no pinned weights gain anything."""
     error: str = ""
 
     def __repr__(self) -> str:
@@ -122,8 +135,8 @@ class FusedResult:
 
     @property
     def gain(self) -> float:
-        """EDP layer by layer over the EDP of the plan."""
-        return math.prod(self.layer_by_layer) / self.edp
+        """EDP of common practice over the EDP of the plan."""
+        return math.prod(self.common_practice) / self.edp
 
     @property
     def stays(self) -> tuple[int, int]:
@@ -149,15 +162,25 @@ class FusedResult:
         """Plain data for JSON."""
         if not self.complete:
             return {"complete": False, "error": self.error}
-        keys = ("complete", "home", "capacity", "energy_pj", "cycles", "edp", "bound", "gap", "gain", "utilisation")
-        stays, between = self.stays
+        keys = ("complete", "home", "capacity", "bound", "gap", "gain")
         return {
-            **{key: getattr(self, key) for key in keys}, "costs": self.costs,
-            "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
+            **{key: getattr(self, key) for key in keys}, **self._sums(),
+            **{key: _costs(getattr(self, key)) for key in BASELINES},
             "operations": self.operations if self.rows[0].words else "not counted, since it does not say its shapes",
-            "formats": "matched" if self.matched else "free", "stay": stays, "tensors": between,
-            "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
-            "layers": [attrs.asdict(row) for row in self.rows],
+            "formats": "matched" if self.matched else "free",
+            **({"steady": self.steady._sums()} if self.steady else {}),
+        }  # fmt: skip
+
+    def _sums(self) -> dict[str, Any]:
+        """Totals and steps of a plan, cold or in steady state, as plain data."""
+        stays, between = self.stays
+        pinned: dict[str, Any] = {}
+        if self.pinned:
+            pinned = {"pinned": dict(self.pinned), "pinned_room": self.pinned_room, "loading": _costs(self.loading)}
+        return {
+            **{key: getattr(self, key) for key in ("energy_pj", "cycles", "edp", "utilisation")}, "costs": self.costs,
+            "stay": stays, "tensors": between, "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
+            **pinned, "layers": [attrs.asdict(row) for row in self.rows],
         }  # fmt: skip
 
     def table(self) -> list[list[str]]:
@@ -178,13 +201,13 @@ class FusedResult:
             return f"plan     incomplete: {self.error or 'not every layer has a design'}"
         stays, between = self.stays
         slide = sum(bool(row.slides) for row in self.rows)
-        energy, cycles = self.layer_by_layer
-        peak = f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
-        gain = f"{times(self.gain)} better than" if self.gain >= 1.0 else f"{times(1.0 / self.gain)} worse than"
-        parts = f"{times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles"
+        note = f"{self._ahead(self.common_practice)} common practice, {self._ahead(self.layer_by_layer)} layers alone"
         lines = [
-            f"plan     {stays} of {between} tensors between layers stay in {self.home}, {slide} of them slide by; at most {peak}",
-            *cost_lines(self.costs, (f"{gain} layer by layer ({parts})", ""), ((x.limit, x.cycles) for x in self.rows)),
+            f"plan     {stays} of {between} tensors between layers stay in {self.home}, {slide} of them slide by; "
+            f"at most {self._most}",
+            *cost_lines(self.costs, (note, ""), ((x.limit, x.cycles) for x in self.rows)),
+            f"practice {self._told(self.common_practice)}; tensors stay in {self.home} where they fit, in order",
+            f"alone    {self._told(self.layer_by_layer)}; every tensor between layers in {self.outside}",
         ]
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
@@ -200,16 +223,48 @@ class FusedResult:
         if not self.rows[0].words:
             free = "are not counted, and no tensor stays, since the network does not say its shapes"
         lines.append(f"         operations between layers {free}; {formats}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(self.steady._steady_lines(self.edp) if self.steady else ())])
+
+    def _steady_lines(self, cold: float) -> list[str]:
+        """The totals in steady state, beside the EDP of a `cold` inference."""
+        words, layers = units.format_count(sum(self.pinned.values())), len(self.pinned)
+        weights = f"{layers} layer{'s' * (layers > 1)} keep {'their' if layers > 1 else 'its'} weights in {self.home}"
+        energy, cycles = self.loading
+        load = f"loading them once takes {units.format_energy(energy)} and {units.format_count(cycles)} cycles"
+        return [
+            f"steady   from the second inference on, {weights}: {words} words, at most {self._most}; {load}",
+            f"         {self._told((self.energy_pj, self.cycles))}, {times(cold / self.edp)} better than a single inference",
+        ]
+
+    @property
+    def _most(self) -> str:
+        return f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
+
+    def _ahead(self, other: tuple[float, float]) -> str:
+        gain = math.prod(other) / self.edp
+        return f"{times(gain)} better than" if gain > 1.0 + 1e-9 else "as good as"
+
+    def _told(self, other: tuple[float, float]) -> str:
+        costs = Costs({"energy_pj": other[0], "cycles": other[1]}, self.base.chip).floats()
+        edp, energy = f"{four_digits(costs['edp_js'])} J * s", units.format_energy(other[0])
+        return f"{edp}, {energy}, {units.format_count(other[1])} cycles"
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
         """Writes the files of the searches, the plan in `network.json`, and the steps in `fused.csv` and `fused.md`."""
         written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written
+        texts = dict(zip(FUSED_FILES, self._tables(), strict=True))
+        texts |= dict(zip(STEADY_FILES, self.steady._tables(), strict=True)) if self.steady else {}
+        return [*written, *write_texts({Path(folder) / name: text for name, text in texts.items()})]
+
+    def _tables(self) -> tuple[str, str]:
+        """The steps as CSV and as a Markdown table."""
         fields = attrs.filters.exclude("by_level", "genome")
         rows = [attrs.asdict(row, filter=fields) for row in self.rows]
         flat = [{key: " ".join(x) if isinstance(x, tuple) else x for key, x in row.items()} for row in rows]
-        texts = (csv_text(flat), markdown_table(self.table(), "<<<>>>>><<"))
-        named = {Path(folder) / name: text for name, text in zip(FUSED_FILES, texts, strict=True)}
-        return [*written, *write_texts(named)]
+        return csv_text(flat), markdown_table(self.table(), "<<<>>>>><<")
+
+
+def _costs(both: tuple[float, float]) -> dict[str, float]:
+    return dict(zip(("energy_pj", "cycles"), both, strict=True))

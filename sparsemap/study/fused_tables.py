@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -40,11 +40,12 @@ class FusedTables(LayerTables):
     @cached_property
     def steps(self) -> list[Step]:
         """The graph as steps, with a table for each place of the tensors."""
-        found = []
-        for one in self.fused.graph:
-            step = self._step(one, {key: self._kept(one, key) for key in self.fused.keys(one)})
-            found.append(self._rewritten(one, step))
-        return found
+        return [self.step(one) for one in self.fused.graph]
+
+    def step(self, one: GraphNode, pinned: bool = False) -> Step:
+        """A node as a step, with `pinned` or streamed weights."""
+        step = self._step(one, {key: self._kept(one, key, pinned) for key in self.fused.keys(one)}, pinned)
+        return self._rewritten(one, step)
 
     def _rewritten(self, one: GraphNode, step: Step) -> Step:
         """The step with conversions of the output, if the hardware has a converter."""
@@ -75,7 +76,7 @@ class FusedTables(LayerTables):
                 at, tensor = place - taker.inputs[:place].count(INPUT), taker.operands[place]
                 index = next(i for i, t in enumerate(loops.tensors) if t.name == tensor)
                 box = math.prod(loops.tensors[index].shape(loops.sizes))
-                points = min(self.tables[content].items(), key=lambda item: len(item[0]))[1]
+                points = self.points(content, self.fused.wanted[content][0])
                 for point in sorted(points, key=lambda p: p.energy_pj * p.cycles):
                     given, _ = self._written(taker, point)
                     if given is None or len(mine) >= MOST_TARGETS:
@@ -84,10 +85,14 @@ class FusedTables(LayerTables):
             found[one.name] = mine if self.fused.takers[one.name] else {}
         return found
 
-    def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
+    def _kept(self, one: GraphNode, key: Key, pinned: bool = False) -> Sequence[TablePoint]:
+        content = one.node.content
         if one.node.loops is None:
             return [self.passed(one, key)]
-        return self.fed(one, key, self.tables[one.node.content][self.fused.kept(one, key)])
+        weights = self.fused.weights[content] if pinned else ()
+        points = self.points(content, (*self.fused.kept(one, key), *weights))
+        points = [p for p in points if self.stored(content, p) <= self.pinned_words[content]] if pinned else points
+        return self.fed(one, key, points)
 
     @cached_property
     def _alike(self) -> dict[str, Any]:
@@ -101,8 +106,8 @@ class FusedTables(LayerTables):
             found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
         return found
 
-    def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]]) -> Step:
-        like = self._alike[one.name], tuple(tables)
+    def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]], pinned: bool = False) -> Step:
+        like = self._alike[one.name], tuple(tables), pinned
         if (made := self._made.get(like)) is None:
             made = self._made[like] = dict[Any, list[TablePoint]]()
             for key, points in tables.items():
@@ -206,7 +211,11 @@ class FusedTables(LayerTables):
     @cached_property
     def groups(self) -> list[Step]:
         """Interleaved layers, as separate steps."""
-        nodes = [self._member(one) for one in self.fused.graph]
+        return self.groups_with()
+
+    def groups_with(self, pinned: Collection[str] = (), room: float = 0.0) -> list[Step]:
+        """Interleaved layers, some with `pinned` weights, which take `room`."""
+        nodes = [self._member(one, one.name in pinned) for one in self.fused.graph]
         fused, converter = self.fused, self.fused.problem.hardware.converter
 
         def convert(name: str, read: float, written: float) -> tuple[float, float]:
@@ -215,17 +224,17 @@ class FusedTables(LayerTables):
             return converted(converter, read, written, words, home, chip)
 
         how = convert if converter is not None and fused.matched else None
-        found = interleaved(nodes, fused.places[1], fused.capacity, how)
+        found = interleaved(nodes, fused.places[1], fused.capacity - room, how)
         return [self._rewritten(self.fused.named[group.name], group) for group in found]
 
-    def _member(self, one: GraphNode) -> Member:
+    def _member(self, one: GraphNode, pinned: bool) -> Member:
         fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)
         if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
         keys = fused.keys(one, sliding=True)
-        like: Any = self._alike[one.name], tuple(keys), "turns"
+        like: Any = self._alike[one.name], tuple(keys), "turns", pinned
         if like not in self._made:
-            self._made[like] = self._by_turns(one, keys)
+            self._made[like] = self._by_turns(one, keys, pinned)
         sizes, tables = self._made[like]
         if one.node.loops is None:
             points = tuple((key, some[None][0]) for key, some in tables.items())
@@ -252,7 +261,7 @@ class FusedTables(LayerTables):
             found[told[t]] = max(size, found.get(told[t], 0.0)) if told[t] else float(words)
         return found
 
-    def _by_turns(self, one: GraphNode, keys: Sequence[Key]) -> tuple[Mapping[str, int], Any]:
+    def _by_turns(self, one: GraphNode, keys: Sequence[Key], pinned: bool) -> tuple[Mapping[str, int], Any]:
         """Sizes of a node by dimensions of its turns, and the node's points by places and turns."""
         tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
         if one.node.loops is None:  # an operation takes turns of any size, along any rank
@@ -264,7 +273,7 @@ class FusedTables(LayerTables):
             return walks, tables
         sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
         for key in keys:
-            for point in self._kept(one, key):
+            for point in self._kept(one, key, pinned):
                 given, own = self._written(one, point)
                 loop = loops[bare(point)[0].design]
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):

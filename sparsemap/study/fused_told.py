@@ -16,14 +16,16 @@ from ..problem.network import INPUT
 from ..searching.best import Best
 from ..searching.breakdown import Breakdown, LevelCosts
 from ..writing import write_texts
-from .cells import PLAN_FOLDER, Outcome, labels_of
+from .baselines import common_practice, layers_alone
+from .cells import PLAN_FOLDER, STEADY_FOLDER, Outcome, labels_of
 from .fused import FusedPlan, Kept, Key
 from .fused_result import FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
-from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
+from .join import Chosen, JoinedPlan, joined, plans_with
 from .network_result import NetworkResult
 from .packets import PLAIN, Converted, TensorPlace, bare
+from .pinned import Pinning, Planned
 from .plan import Plan
 
 
@@ -37,7 +39,8 @@ def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = Tru
     result = result_of(whole, outcomes)
     if write:
         result.write(whole.plan.folder, overwrite=True)
-        write_designs(whole, result)
+        for some in filter(None, (result, result.steady)):
+            write_designs(whole, some)
     return result
 
 
@@ -52,24 +55,45 @@ def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
     plan = joined(tables.steps, fused.capacity, fused.value, groups=tables.groups, known=tables.fitting)
     if plan is None:
         return attrs.evolve(nothing, error="no plan fits on the chip")
-    return _Told(fused, tables, plan).result(base)
+    cold = _Told(fused, tables, Planned(plan, tables.steps, tables.groups))
+    steady = Pinning(tables, plan).best if fused.pins else None
+    result = cold.result(base)
+    return result if steady is None else attrs.evolve(result, steady=_Told(fused, tables, steady).steady(result))
 
 
 @attrs.frozen(slots=False)
 class _Told:
     fused: FusedPlan
     tables: FusedTables
-    plan: JoinedPlan
+    planned: Planned
     _limited: dict[Any, dict[str, Any]] = attrs.field(factory=dict, init=False)
+
+    @property
+    def plan(self) -> JoinedPlan:
+        return self.planned.plan
+
+    def steady(self, cold: FusedResult) -> FusedResult:
+        """The result in steady state, beside the result of a `cold` inference."""
+        result = attrs.evolve(
+            cold, rows=self._rows({layer.layer: layer for layer in cold.base.layers}), bound=None,
+            pinned={name: self._weights(name) for name in self.planned.words},
+            pinned_room=self.planned.room, loading=self.planned.loading,
+        )  # fmt: skip
+        return attrs.evolve(result, score=self.fused.value(result.energy_pj, result.cycles))
+
+    def _weights(self, name: str) -> int:
+        """Words of data of pinned weights, in words of the layer."""
+        one = self.fused.named[name]
+        chosen = next(step for step in self.plan.steps if step.step == name)
+        return round(self.tables.data_words(one.node.content, chosen.point))
 
     def result(self, base: Any) -> FusedResult:
         fused = self.fused
         own = {layer.layer: layer for layer in base.layers}
-        alone = [self._own(one, own) for one in fused.graph]
-        bound = self.tables.bound
+        alone, practice, bound = *self._baselines(), self.tables.bound
         result = FusedResult(
             base=base, home=fused.places[1], outside=fused.places[0], capacity=fused.capacity, rows=self._rows(own),
-            layer_by_layer=(sum(p.energy_pj for p in alone), sum(p.cycles for p in alone)),
+            layer_by_layer=alone, common_practice=practice,
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
             operations=fused.operations, matched=fused.matched,
         )  # fmt: skip
@@ -78,6 +102,7 @@ class _Told:
     def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
         fused, rows = self.fused, []
         labels, files, held = labels_of(fused.named), dict[Any, str](), dict[str, int]()
+        pinned, folder = self.planned.words, STEADY_FOLDER if self.planned.words else PLAN_FOLDER
         for step in self.plan.steps:
             point, passes = bare(step.point)
             chosen = attrs.evolve(step, point=point)
@@ -90,6 +115,9 @@ class _Told:
             key = given, place.level
             kept, taken = fused.kept(one, key), dict(self._taken(one))
             on_chip = {tensor: held[taken[tensor]] for tensor in kept}
+            if one.name in pinned:
+                (weights,) = fused.weights[one.node.content]
+                kept, on_chip = (*kept, weights), {**on_chip, weights: self._weights(one.name)}
             slid = {tensor for tensor, name in self._taken(one) if name in live and live[name].slides}
             loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
             walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
@@ -102,8 +130,9 @@ class _Told:
                 packed=place.packet != PLAIN, words=one.words, why=self._why(one, place),
                 energy_pj=chosen.point.energy_pj, cycles=chosen.point.cycles,
                 live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
-                live_words=chosen.live_words, used_words=chosen.used, kept=kept, kept_words=on_chip, walks=walks,
-                design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
+                live_words=chosen.live_words + self.planned.room,
+                used_words=chosen.used + self.planned.room, kept=kept, kept_words=on_chip, walks=walks,
+                design=files.setdefault(same, f"{folder}/{labels[one.name]}.toml") if one.node.loops else "",
                 genome=chosen.point.design or (), **limits,
             )  # fmt: skip
             before = sum(made.step == "inputs" for made in passes)  # which come first
@@ -131,16 +160,17 @@ class _Told:
         made = [(t.name, one.name) for t in one.node.loops.tensors if t.output] if one.node.loops else []
         return [*zip(one.operands, one.inputs, strict=False), *made]
 
-    def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
-        """Cost of a node layer by layer: the best design of its own, with all tensors off chip."""
-        key = self.fused.keys(one)[0]
-        if one.node.name in own:
-            best = own[one.node.name].energy_pj, own[one.node.name].cycles
-            same = (p for p in self.tables.tables[one.node.content][()] if (p.energy_pj, p.cycles) == best)
-            point = next(same, TablePoint(*best))
-            (fed,) = self.tables.fed(one, key, [point])
-            return self.tables.paid(one, fed) if point.design else fed
-        return self.tables.passed(one, key)
+    def _baselines(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """pJ and cycles of the layers alone, and of common practice."""
+        fused, tables = self.fused, self.tables
+        how, outside = (tables.steps, fused.capacity, fused.value), (fused.places[0], tables.fitting)
+        alone = layers_alone(*how, *outside) or self.plan
+        practice = common_practice(*how, fused.places[1], alone, *outside) or alone
+        best = fused.value(self.plan.energy_pj, self.plan.cycles)
+        for name, other in (("layers alone", alone), ("common practice", practice)):
+            if fused.value(other.energy_pj, other.cycles) < best * (1.0 - 1e-9):
+                raise AssertionError(f"{name} of '{fused.plan.network}' are better than the plan")
+        return (alone.energy_pj, alone.cycles), (practice.energy_pj, practice.cycles)
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:
         """Reason against keeping the output of a node on chip; empty if on chip."""
@@ -159,9 +189,10 @@ class _Told:
     @cached_property
     def _on_chip(self) -> dict[str, float]:
         """By node, the least cost of the network with the node's output on chip."""
-        fused, tables, inside = self.fused, self.tables, self.fused.places[1]
-        how: Any = fused.capacity, lambda place: place.level == inside, tables.groups, tables.fitting
-        found = plans_with(tables.steps, *how)
+        fused, planned, inside = self.fused, self.planned, self.fused.places[1]
+        room = fused.capacity - planned.room
+        how: Any = room, lambda place: place.level == inside, planned.groups, self.tables.fitting
+        found = plans_with(planned.steps, *how)
         sums = np.array([plan for plans in found.values() for plan in plans]).reshape(-1, 2)
         values = iter(fused.values(sums).tolist())
         return {name: min(next(values) for _ in plans) for name, plans in found.items()}

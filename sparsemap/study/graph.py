@@ -154,6 +154,12 @@ def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
     return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in words)]))
 
 
+def loaded(words: Sequence[tuple[float, Chip]], level: int) -> tuple[float, float]:
+    """pJ and cycles of moving words, each with a chip of their width, from the outermost level to a level."""
+    reads = [(count, 0, chip, "read") for count, chip in words]
+    return _sum(_moved([*reads, *((count, level, chip, "write") for count, chip in words)]))
+
+
 def converted(
     converter: Converter, read: float, written: float, words: float, level: int, chip: Chip
 ) -> tuple[float, float]:

@@ -106,7 +106,7 @@ Label = tuple[float, float, Any]
 Labels = dict[Live, list[Label]]
 """Labels by state, the hull of all ways to the state."""
 Fitting = dict[tuple[int, float], tuple[Any, Any]]
-"""Hull of the fitting points, by identity of the points (kept alive, so that it stays unique) and words in use."""
+"""Hull of the fitting points, by identity of the points (kept alive, so that it stays unique) and words of room."""
 T = TypeVar("T")
 
 
@@ -188,16 +188,16 @@ def plans_with(
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
     before: list[Labels] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
-    moves = []
+    taken: list[Any] = []
     by_last = grouped(groups, lambda one: one.parts[-1])
     for begin, end, step, needed in _turns(steps, range(len(steps)), set(), by_last):
-        for state, left, place, fitting, _ in _moves(step, before[begin], needed, words, capacity, known):
-            moves.append((begin, end, step, state, left, place, fitting))
+        for state, left, place, fitting, _ in moves(step, before[begin], needed, words, capacity, known):
+            taken.append((begin, end, step, state, left, place, fitting))
             _into(before[end], left, _summed(before[begin][state], fitting))
     behind: list[Labels] = [{} for _ in before]
     behind[-1] = {state: [(0.0, 0.0, None)] for state in before[-1]}
     found: dict[str, list[Label]] = {}
-    for begin, end, step, state, left, place, fitting in reversed(moves):
+    for begin, end, step, state, left, place, fitting in reversed(taken):
         if left not in behind[end]:
             continue
         rest = _summed(fitting, behind[end][left])
@@ -256,13 +256,13 @@ def _run(
 ) -> None:  # fmt: skip
     """Extends the labels by steps `at` places, and groups ending there; `after`: outputs needed after all of these."""
     for begin, end, step, needed in _turns(steps, at, after, groups):
-        for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
+        for state, left, place, fitting, used in moves(step, found[begin], needed, words, capacity, known):
             here, pairs = (*state, (step.name, place)), sums(found[begin][state], fitting)
             made = [(a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2])) for a, b in pairs]
             _into(found[end], left, made)
 
 
-def _moves(
+def moves(
     step: Step, states: Iterable[Live], needed: set[str], words: Mapping[str, Mapping[Place, float]], capacity: float,
     known: Fitting,
 ) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:  # fmt: skip
@@ -278,10 +278,10 @@ def _moves(
             dying = [held[name] for name in dict.fromkeys(step.inputs) if name not in needed and held[name] > 0.0]
             replaced = min(own, sum(dying)) if step.in_place else 0.0
             used = sum(held.values()) + own - replaced
-            _, fitting = known.get((id(points), used), (None, None))
+            _, fitting = known.get((id(points), capacity - used), (None, None))
             if fitting is None:
                 fitting = hull((p.energy_pj, p.cycles, p) for p in points if p.room + used <= capacity)
-                known[id(points), used] = points, fitting
+                known[id(points), capacity - used] = points, fitting
             if not fitting:
                 continue
             left = {name: part for name, part in live.items() if name in needed}

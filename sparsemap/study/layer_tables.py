@@ -19,11 +19,8 @@ from ..problem.network import INPUT
 from .cells import Outcome
 from .fused import FusedPlan, Kept
 from .join import TablePoint
-from .packets import Packet, packets, uncompressed
+from .packets import Packet, bare, packets, uncompressed
 from .slides import Outermost, outermost, sliced
-
-Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
-"""Points of designs by content of the layer and tensors on chip; `design` of a point is the genome."""
 
 
 @attrs.frozen(slots=False)
@@ -32,6 +29,7 @@ class LayerTables:
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
+    _tables: dict[tuple[str, Kept], Sequence[TablePoint]] = attrs.field(factory=dict, init=False)
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -81,10 +79,35 @@ class LayerTables:
             found[content] = [t for t, tensor in enumerate(base.tensors) if tensor.output or tensor.name in taken]
         return found
 
+    def points(self, content: str, kept: Kept) -> Sequence[TablePoint]:
+        """Points of the designs of a layer with tensors `kept` on chip; `design` of a point is the genome."""
+        if (content, kept) not in self._tables:
+            self._tables[content, kept] = self._points(content, kept)
+        return self._tables[content, kept]
+
+    def stored(self, content: str, point: TablePoint) -> float:
+        """Words and metadata of the weights of a layer in a design, in the network's widest words."""
+        names = [tensor.name for tensor in self.fused.variant(content).tensors]
+        (index,) = (names.index(name) for name in self.fused.weights[content])
+        share = self.fused.shares[self.fused.layers[content][0].name]
+        return share * self.sizes[content][bare(point)[0].design][index]
+
+    def data_words(self, content: str, point: TablePoint) -> float:
+        """Words of the weights of a layer in a design, without metadata, in words of the layer."""
+        names = [tensor.name for tensor in self.fused.variant(content).tensors]
+        (index,) = (names.index(name) for name in self.fused.weights[content])
+        _, need = self._own[content]
+        return float(need[2, index, self.genomes[content].index(bare(point)[0].design)])
+
     @cached_property
-    def tables(self) -> Tables:
-        wanted = {content: self.fused.wanted[content] for content in self.genomes}
-        return {content: {kept: self._points(content, kept) for kept in some} for content, some in wanted.items()}
+    def pinned_words(self) -> dict[str, float]:
+        """By content, room of pinned weights: the stored size in the best design with all tensors on chip."""
+        found = {}
+        for content, weights in self.fused.weights.items():
+            if weights and (points := self.points(content, (*self.fused.wanted[content][-1], *weights))):
+                best = min(points, key=lambda point: self.fused.value(point.energy_pj, point.cycles))
+                found[content] = self.stored(content, best)
+        return found
 
     @cached_property
     def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:
@@ -118,8 +141,9 @@ class LayerTables:
             told = problem.evaluator.evaluate_designs(designs)
             costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             home = np.array([tensor.name in kept for tensor in problem.tensors])
+            weights = np.array([tensor.name in self.fused.weights[content] for tensor in problem.tensors])
             need = need.copy()
-            need[0, home], need[1, home] = 0.0, need[3, home]
+            need[0, home], need[1, home] = 0.0, np.where(weights[home, None], 0.0, need[3, home])  # weights: `stored`
         chip, s = problem.chip, self.fused.home
         bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
         share = self.fused.shares[self.fused.layers[content][0].name]
@@ -144,7 +168,9 @@ class LayerTables:
             detail = told.detail or Detail()
             if detail.data_words_max is None or detail.cells is None:
                 model = problem.cost_model.name
-                raise SearchError(f"cost model '{model}' does not tell the room that designs need: no --fuse")
+                raise SearchError(
+                    f"cost model '{model}' does not tell the room that designs need; --no-fuse gives the layers alone"
+                )
             costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
             for t, cells in enumerate(detail.cells):

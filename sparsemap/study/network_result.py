@@ -89,6 +89,8 @@ class NetworkResult:
     """The plan with tensors on chip, as plain data, if any."""
     lacks: tuple[str, ...] = ()
     """Parts missing from all layers and totals."""
+    unplanned: str = ""
+    """Reason against a plan of tensors on chip, if a plan is usual."""
     between: tuple[int, float, float] = (0, 0.0, 0.0)
     """Number of operations between layers, excluded from the totals, with pJ and cycles of their traffic."""
 
@@ -180,6 +182,7 @@ class NetworkResult:
         """Plain data for JSON."""
         keys = ("network", "hardware", "technology", "space", "searcher", "budget", "seed", "warm_start")
         about = {key: getattr(self, key) for key in keys} | ({"lacks": list(self.lacks)} if self.lacks else {})
+        about |= {"unplanned": self.unplanned} if self.unplanned else {}
         fused = {"fused": dict(self.fused)} if self.fused else {}
         if self.between[0]:
             about["between"] = dict(zip(("operations", "energy_pj", "cycles"), self.between, strict=True))

@@ -16,19 +16,19 @@ from ..pieces.study_spec import Network
 from ..problem.doubts import doubts
 from ..problem.load import Reference
 from .cells import Outcome, not_of_a_search
-from .fused import FusedPlan
+from .fused import whole_of
 from .fused_result import FusedResult
 from .fused_told import kept
 from .network_result import NetworkResult, check_network
-from .plan import plan_of
+from .plan import Plan, plan_of
 from .study import Progress, run_cells
 
 logger = logging.getLogger("sparsemap")
 
 Path: TypeAlias = str | os.PathLike[str]
 
-OPERATIONS = ("counted", "fused", "free")
-"""Cost of operations between the layers of a plan."""
+OPERATIONS = ("fused", "counted", "free")
+"""Cost of operations between the layers of a plan, the default first."""
 
 FORMATS = ("free", "matched")
 """Whether a layer of a plan reads a tensor in its producer's packets."""
@@ -40,7 +40,7 @@ def search_network(
     searcher: str | Mapping[str, Any] | None = ..., space: Reference | None = ..., objective: Reference = ...,
     cost_model: Reference | None = ..., out: Path = ..., jobs: int = ..., cluster: str = ...,
     plugin_dirs: Sequence[Path] = ..., progress: Progress | None = ..., warm_start: str | None = ...,
-    start: Sequence[Path] = ..., count: str = ..., fuse: Literal[False] = ..., operations: str = ..., formats: str = ...,
+    start: Sequence[Path] = ..., count: str = ..., *, fuse: Literal[False], operations: str = ..., formats: str = ...,
     overwrite: bool = ...,
 ) -> NetworkResult: ...  # fmt: skip
 
@@ -62,7 +62,7 @@ def search_network(
     searcher: str | Mapping[str, Any] | None = ..., space: Reference | None = ..., objective: Reference = ...,
     cost_model: Reference | None = ..., out: Path = ..., jobs: int = ..., cluster: str = ...,
     plugin_dirs: Sequence[Path] = ..., progress: Progress | None = ..., warm_start: str | None = ...,
-    start: Sequence[Path] = ..., count: str = ..., *, fuse: bool, operations: str = ..., formats: str = ...,
+    start: Sequence[Path] = ..., count: str = ..., fuse: bool | None = ..., operations: str = ..., formats: str = ...,
     overwrite: bool = ...,
 ) -> NetworkResult | FusedResult: ...  # fmt: skip
 
@@ -72,8 +72,8 @@ def search_network(
     searcher: str | Mapping[str, Any] | None = None, space: Reference | None = None,
     objective: Reference = defaults.OBJECTIVE, cost_model: Reference | None = None, out: Path = "", jobs: int = 1,
     cluster: str = "", plugin_dirs: Sequence[Path] = (), progress: Progress | None = None,
-    warm_start: str | None = None, start: Sequence[Path] = (), count: str = "all", fuse: bool = False,
-    operations: str = "counted", formats: str = "matched", overwrite: bool = False,
+    warm_start: str | None = None, start: Sequence[Path] = (), count: str = "all", fuse: bool | None = None,
+    operations: str = OPERATIONS[0], formats: str = "matched", overwrite: bool = False,
 ) -> NetworkResult | FusedResult:  # fmt: skip
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, only valid designs
     with `count = "valid"`.
@@ -89,31 +89,35 @@ def search_network(
     starts from. `start` has design files, or folders of results such as the `out` of another run, on another hardware
     for example: every layer also starts from the three nearest of these designs.
 
-    With `fuse`, tensors between layers may stay on chip, and the result is a `FusedResult`: every layer is also
-    searched with its tensors on chip, and the resident tensors are planned for the whole network. `operations` between
-    layers, such as additions, are `counted` as traffic, or `free`, or `fused`: a word-by-word operation runs while the
-    layer before writes, and reads only its other inputs. With `formats` `matched`, tensors are read as written, unless
-    the hardware has a `converter`, at the converter's cost, and an output has the density its consumer reads. With
-    `free`, formats change on the way at no cost, and each layer has its own densities."""
+    A network with a graph gets a plan: tensors between layers may stay on chip, and the result is a `FusedResult`.
+    Every layer is also searched with its tensors on chip, and with pinned weights for inferences in steady state.
+    Without a graph the result is a `NetworkResult` with the layers alone and the cause (`unplanned`); so it is with
+    `fuse = False`. `operations` between layers, such as additions, are `fused` (a word-by-word operation runs while the
+    layer before writes, and reads only its other inputs), `counted` as traffic, or `free`. With `formats` `matched`,
+    tensors are read as written, unless the hardware has a `converter`, at the converter's cost, and an output has the
+    density its consumer reads. With `free`, formats change on the way at no cost, and each layer has its own
+    densities."""
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:
             raise SearchError(f"{key}: {unknown('choice', given, choices)}")
-    if not fuse and (operations, formats) != (OPERATIONS[0], "matched"):
-        raise SearchError("operations and formats are those of a plan, which only --fuse (fuse=True) makes")
+    if fuse is False and (operations, formats) != (OPERATIONS[0], "matched"):
+        raise SearchError("operations and formats are those of a plan, which --no-fuse (fuse=False) excludes")
     registry = load(plugin_dirs=plugin_dirs)
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
         where = not_of_a_search(folder)
-        plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
+
+        def make(handed: bool) -> Plan:
+            plan = plan_of(registry, network, hardware, where, *asked, handed=handed)
+            return plan.started(start) if start else plan
+
+        whole = whole_of(make, fuse, operations, formats, pins=True)
+        plan = whole if isinstance(whole, Plan) else whole.plan
         for text in doubts(plan.problem(plan.cells[0])):
             logger.warning("%s: %s", plan.hardware, text)
-        if start:
-            plan = plan.started(start)
         if not overwrite:
             check_network(where, {"network": plan.network}, [node.name for node in plan.nodes])
-        whole = FusedPlan.of(plan, operations, formats == "matched") if fuse else plan
-
         results: list[NetworkResult | FusedResult] = []
 
         def keep(outcomes: Sequence[Outcome]) -> None:

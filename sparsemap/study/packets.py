@@ -38,6 +38,12 @@ class TensorPlace:
     """Live words of a sliding tensor."""
 
 
+def level_of(place: Any) -> str:
+    """Level of a place of a plan of a network."""
+    assert isinstance(place, TensorPlace)
+    return place.level
+
+
 def packet_of(design: Design, tensor: int) -> Packet:
     """Packets of a tensor in a design, without loops of bound 1."""
     of = {dim: r for r, rank in enumerate(design.problem.tensors[tensor].ranks) for dim, _ in rank}

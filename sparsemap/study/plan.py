@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,8 @@ class Plan:
     searcher: Searcher
     registry: Registry
     lacks: tuple[str, ...] = ()
+    unplanned: str = ""
+    """Reason against a plan of tensors on chip; empty if not asked for."""
     given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
     """By folder of the cell, genomes of an earlier plan for this layer, available to a new plan."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
@@ -177,6 +179,7 @@ class Plan:
             space=problem.space_spec.name, searcher=first.searcher, budget=first.budget, seed=first.seed,
             warm_start=self.warm_start, chip=problem.chip,
             layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(),
+            unplanned=self.unplanned,
         )  # fmt: skip
 
     def _between(self) -> tuple[int, float, float]:
@@ -307,10 +310,17 @@ def plan_of(
     )  # fmt: skip
 
 
-def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
-    """A study's networks as cells with plans: by network, hardware, searcher, seed; paths relative to `base`."""
-    cells = cells_of(study, folder, base, "network")
+def plans_of(
+    study: Study, folder: Path, base: Path, registry: Registry
+) -> Iterator[tuple[Cell, Callable[[bool], Plan]]]:
+    """A study's networks as cells, by network, hardware, searcher, seed; each with its plan, made by whether tensors are
+    `handed` on in the density of the next layer. Paths are relative to `base`."""
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
-    about |= {"handed": study.fuse, "space": None, "cost_model": None}
-    given = [(cell, {**about, **cell.parts, "folder": Path(cell.folder), "seed": cell.seed}) for cell in cells]
-    return [(cell, plan_of(registry, **parts)) for cell, parts in given]
+    about |= {"space": None, "cost_model": None}
+    for cell in cells_of(study, folder, base, "network"):
+        parts = {**about, **cell.parts, "folder": Path(cell.folder), "seed": cell.seed}
+
+        def make(handed: bool, parts: Mapping[str, Any] = parts) -> Plan:
+            return plan_of(registry, **parts, handed=handed)
+
+        yield cell, make

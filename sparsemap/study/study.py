@@ -71,14 +71,13 @@ def run_study(
         base = base or (Path(study).parent if named else "")  # type: ignore[arg-type]
         study = piece_of(load(**args), "study", study)
         assert isinstance(study, Study)
-    from .fused import FusedPlan
+    from .fused import FusedPlan, whole_of
     from .fused_told import kept
 
     folder, base = folder_of(study, out), Path(base)
     cells = cells_of(study, folder, base)
-    plans: list[tuple[Cell, Any]] = plans_of(study, folder, base, load(**args)) if study.networks else []
-    if study.fuse:
-        plans = [(cell, FusedPlan.of(plan, matched=True)) for cell, plan in plans]
+    made = plans_of(study, folder, base, load(**args)) if study.networks else ()
+    plans = [(cell, whole_of(make, study.fuse)) for cell, make in made]
 
     def whole(outcomes: list[Outcome]) -> list[Outcome]:
         found = {outcome.cell.folder: outcome for outcome in outcomes}
@@ -88,7 +87,8 @@ def run_study(
             if layers:
                 result = kept(plan, layers)
                 if len(layers) == len(plan.cells):
-                    ended.append((plan.plan if study.fuse else plan).outcome(cell, layers, result))
+                    alone = plan.plan if isinstance(plan, FusedPlan) else plan
+                    ended.append(alone.outcome(cell, layers, result))
         return ended
 
     def keep(found: list[Outcome]) -> None:

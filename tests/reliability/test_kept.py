@@ -159,4 +159,5 @@ def test_a_wrong_chip_is_told_once_and_options_of_plans_need_one():
     toml_text.write("wrong.toml", {"kind": "hardware", "name": "wrong", "levels": levels})
     (told,) = command("run", "net.toml", "--hardware", "wrong.toml", code=2).splitlines()
     assert told.endswith("unknown unit 'Gb'; did you mean 'Gbit', or 'GB', eight times as much?")
-    assert "which only --fuse" in command("run", "net.toml", "--hardware", "slow.toml", "--formats", "free", code=2)
+    told = command("run", "net.toml", "--hardware", "slow.toml", "--no-fuse", "--formats", "free", code=2)
+    assert "which --no-fuse (fuse=False) excludes" in told

@@ -74,8 +74,9 @@ def test_a_seed_that_no_search_takes_is_refused_before_any_cell_of_a_study_runs(
 
 def searched(out: Path | str = "", **given: Any) -> NetworkResult:
     return search_network(
-        TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, "warm_start": "off", "space": SPACE, **given}
-    )
+        TINY, "edge-16gbps", fuse=False,
+        **{"budget": BUDGET, "seed": 3, "out": out, "warm_start": "off", "space": SPACE, **given},
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_a_layer_that_fails_is_named_and_the_others_go_on(tmp_path: Path):
 
 def test_a_layer_without_a_valid_design_makes_the_totals_incomplete():
     small = {"extends": "small", "levels": {"DRAM": {"capacity": "1 B"}}}
-    found = search_network(TINY, small, budget=20)
+    found = search_network(TINY, small, budget=20, fuse=False)
     reasons = [layer.error.split(": ", 1) for layer in found.layers]
     assert {what for what, _ in reasons} == {"no valid design was found"} and found.edp is None
     assert all(why.startswith("DRAM: needs ") for _, why in reasons)
@@ -172,6 +173,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult, folder: Path):
     given = (
         tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--warm-start", "off", "--space", SPACE,
+        "--no-fuse",
     )  # fmt: skip
     text = run(*given).stdout
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
@@ -250,8 +252,8 @@ def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path
     del network["input"]
     given = {"budget": BUDGET, "seed": 3, "out": tmp_path, "warm_start": "edit", "space": SPACE}
     with pytest.raises(SearchError, match=r"first/result\.json is of another search"):
-        search_network(network, "edge-16gbps", **given)
-    changed = search_network(network, "edge-16gbps", **given, overwrite=True)
+        search_network(network, "edge-16gbps", **given, fuse=False)
+    changed = search_network(network, "edge-16gbps", **given, fuse=False, overwrite=True)
     assert [layer.state for layer in changed.layers] == ["done", "done", "done"]
 
 
@@ -268,7 +270,9 @@ def test_a_layer_whose_design_is_gone_is_searched_again_so_that_all_totals_stay(
 def test_a_run_starts_from_the_designs_of_another_one_on_other_hardware(
     result: NetworkResult, folder: Path, tmp_path: Path
 ):
-    found = search_network(TINY, "mobile", budget=40, start=[folder], warm_start="off", out=tmp_path, space=SPACE)
+    found = search_network(
+        TINY, "mobile", budget=40, start=[folder], warm_start="off", out=tmp_path, space=SPACE, fuse=False
+    )
     assert [layer.start.split()[0] for layer in found.layers] == ["first", "first", "fc", "again"]
     assert {layer.start_distance for layer in found.layers} == {0.0}
     with pytest.raises(SearchError, match="is in the folder of this run"):
@@ -291,9 +295,9 @@ def test_warm_starts_need_a_searcher_that_takes_designs():
 def test_a_study_has_a_row_for_each_network_with_its_totals(tiny: str, tmp_path: Path):
     table = {"kind": "study", "name": "s", "networks": [tiny], "workloads": ["mm1"], "hardware": ["edge-16gbps"]}
     given = {"budget": 100, "count": "valid", "warm_start": "edit", "space": SPACE}
-    Path("study.toml").write_text(toml_text.dumps(table | given))
+    Path("study.toml").write_text(toml_text.dumps(table | given | {"fuse": False}))
     rows = json.loads(run("study.toml", "--out", "one", "--json").stdout)
-    alone = search_network(TINY, "edge-16gbps", **given)
+    alone = search_network(TINY, "edge-16gbps", **given, fuse=False)
     assert [(row["workload"], row["searcher"]) for row in rows] == [("mm1", "sparsemap"), ("tiny", "sparsemap")]
     assert (rows[1]["edp"], rows[1]["cycles"], rows[1]["evaluations"]) == (alone.edp, alone.cycles, 3 * 100)
     assert json.loads(Path("one/tiny--edge-16gbps--sparsemap--seed0/network.json").read_text())["edp"] == alone.edp
@@ -322,7 +326,7 @@ def test_types_tell_a_network_from_a_plan():
     results = [
         (Literal[False], NetworkResult),
         (Literal[True], FusedResult),
-        (bool, NetworkResult | FusedResult),
+        (bool | None, NetworkResult | FusedResult),
     ]
     for over, result in zip(get_overloads(search_network), results, strict=True):
         assert {*signature(over).parameters} == {*signature(search_network).parameters}

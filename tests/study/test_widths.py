@@ -108,7 +108,7 @@ def test_a_tensor_that_fits_in_narrow_words_alone_does_not_stay() -> None:
 
 def test_operations_and_copies_cost_what_they_read_and_write_in_the_width_of_each() -> None:
     layers = [linear("a", 4), linear("b"), {**SUM, "inputs": ["b", "a"]}, linear("c", 8)]
-    found = run(network(*layers))
+    found = run(network(*layers), operations="counted")
     rows = {row.layer: row for row in found.rows}
     assert [row.layer for row in found.rows] == ["a", "b inputs", "b", "sum", "c inputs", "c"]
     level = {"DRAM": 0, "Buffer": 1}
@@ -120,13 +120,12 @@ def test_operations_and_copies_cost_what_they_read_and_write_in_the_width_of_eac
     }
     for name, parts in sums.items():
         assert (rows[name].energy_pj, rows[name].cycles) == pytest.approx(moved(parts), rel=1e-12)
-    # layer by layer the same, all of it in DRAM
+    # layers alone the same, all of it in DRAM
     parts = [[(words, 0, action, bits) for words, _, action, bits in some] for some in sums.values()]
     outside = list(map(moved, parts))
     base = found.base
-    assert found.layer_by_layer == pytest.approx(
-        (base.energy_pj + sum(pj for pj, _ in outside), base.cycles + sum(cycles for _, cycles in outside)), rel=1e-12
-    )
+    alone = base.energy_pj + sum(pj for pj, _ in outside), base.cycles + sum(cycles for _, cycles in outside)
+    assert math.prod(found.layer_by_layer) <= math.prod(alone) * (1 + 1e-12)
     assert base.between == (3, pytest.approx(sum(pj for pj, _ in outside)), sum(cycles for _, cycles in outside))
     assert found.bound is not None and found.bound <= found.edp
 

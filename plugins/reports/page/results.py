@@ -68,6 +68,7 @@ def network(folder: Path, registry: Registry) -> Page:
     if whole.planned:
         sections = [*plan_sections(found["fused"], pages), *sections]
         tiles[0] = plan_headline(found["fused"])
+        tiles[1:1] = [steady_headline(steady)] if (steady := found["fused"].get("steady")) else []
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
     title = f"{side.subject} on {side.hardware}"
     return Page(title, [made(folder, known, NETWORK)], tiles, sections, warnings, _said(whole))
@@ -149,23 +150,39 @@ def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> I
 
 
 def plan_headline(plan: Mapping[str, Any]) -> Headline:
-    """EDP of the plan, and the gain over layer by layer."""
+    """EDP of the plan, and the gain over common practice."""
     (edp,) = numbers(plan, "fused.", ["edp"])
     slide = sum(bool(row.get("slides")) for row in plan["layers"])
-    gain = plan["gain"]
-    than = f"{times(gain)} better" if gain >= 1.0 else f"{times(1.0 / gain)} worse"
+    than = f"{times(plan['gain'])} better than {'common practice' if 'common_practice' in plan else 'layers alone'}"
     note = f"{than}; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
     return Headline("EDP with tensors on chip", edp, note)
 
 
+def steady_headline(steady: Mapping[str, Any]) -> Headline:
+    """EDP in steady state, and the amount of pinned weights."""
+    (edp,) = numbers(steady, "fused.steady.", ["edp"])
+    words = format_count(sum(steady["pinned"].values()))
+    return Headline(
+        "EDP from the second inference on", edp, f"weights of {len(steady['pinned'])} layers stay, {words} words"
+    )
+
+
 def plan_verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
-    """The opening sentence of a page: cost of the network by its plan, and layer by layer."""
+    """The opening sentences of a page: cost of the network by its plan, without a search for a plan, layer by layer,
+    and in steady state."""
     seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
-    both = (plan, plan["layer_by_layer"])
-    planned, apart = (f"{time_text(seconds * x['cycles'])} and {format_energy(x['energy_pj'])}" for x in both)
+
+    def told(costs: Mapping[str, Any]) -> str:
+        return f"{time_text(seconds * costs['cycles'])} and {format_energy(costs['energy_pj'])}"
+
     too = "" if plan["operations"].startswith("not") else ", operations between layers too"
-    bound = f" By proof for these sizes the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
-    return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"
+    text = f"With tensors on chip {network} takes {told(plan)} on {hardware}; "
+    if practice := plan.get("common_practice"):
+        text += f"with tensors kept where they fit, without a search for a plan, {told(practice)}; "
+    text += f"layer by layer{too}, {told(plan['layer_by_layer'])}."
+    if steady := plan.get("steady"):
+        text += f" From the second inference on, with pinned weights, it takes {told(steady)}."
+    return text + (f" By proof for these sizes the best plan is within {times(plan['gap'])}." if plan["gap"] else "")
 
 
 def plan_sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list[Section]:
@@ -174,16 +191,24 @@ def plan_sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
     moved = "Layers between which a tensor slides by take turns. Operations between layers are "
     moved += f"{plan['operations']}, formats of what is handed over {plan['formats']}."
-    return [
+    found = [
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan, pages)], f"In the order in which they run. {moved}"),
     ]
+    if steady := plan.get("steady"):
+        load = f"{format_energy(steady['loading']['energy_pj'])} and {format_count(steady['loading']['cycles'])} cycles"
+        text = f"Pinned weights stay in {home} from one inference to the next; loading them once takes {load}."
+        whole = {**steady, "capacity": plan["capacity"], "home": home}
+        found.append(
+            Section("From the second inference on", [over_time(whole), _steps(steady, pages, "steady.")], text)
+        )
+    return found
 
 
-def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> PageTable:
+def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section], path: str = "") -> PageTable:
     rows: list[list[Cell]] = []
     for i, row in enumerate(plan["layers"]):
-        at = f"fused.layers.{i}."
+        at = f"fused.{path}layers.{i}."
         inputs, output = dict.fromkeys(row["from_places"]), filter(None, [row["place"], row.get("slides")])
         used = number(row["used_words"], format_count, f"{at}used_words")
         busy = number(row["utilisation"], percent, f"{at}utilisation")

@@ -191,12 +191,12 @@ def test_saved_weights_are_data_densities_that_a_search_reads(tiny, tmp_path, re
     assert np.array_equal(weights, model["fc.weight"].T)
     found = nodes(file.with_suffix(".toml"), registry)["depth"]
     assert found.loops.tensors[1].density.occupancy((32, 3, 3)).density == 0.5
-    result = search_network(str(file.with_suffix(".toml")), "edge-16gbps", budget=60)
+    result = search_network(str(file.with_suffix(".toml")), "edge-16gbps", budget=60, fuse=False)
     assert result.complete and result.searches == 3
 
 
 def test_activations_are_measured_on_samples(tiny, tmp_path):
-    samples = RNG.standard_normal((3, 8, 16, 16)).astype(np.float32)
+    samples = np.random.default_rng(5).standard_normal((3, 8, 16, 16)).astype(np.float32)
     samples[0] = np.maximum(samples[0], 0)
     np.savez(tmp_path / "calib.npz", x=samples)
     density = {

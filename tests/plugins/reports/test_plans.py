@@ -127,11 +127,11 @@ def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     Path("three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
     args = "run", "three.toml", "--hardware", "mobile,edge-16gbps", "--budget", 20
-    said = run(*args, "--out", "out")
+    said = run(*args, "--no-fuse", "--out", "out")
     assert re.search(
         r"^besides  1 operation between layers, which moves .* on mobile, .* on edge-16gbps \(counted", said, re.M
     )
-    assert "besides" not in run(*args, "--fuse", "--out", "plans")
+    assert "besides" not in run(*args, "--out", "plans")
     told = "".join(page_of([Path("out")], load()).verdict)
     assert told.count("No total counts 1 operation") == 1
 

@@ -225,7 +225,7 @@ def test_bars_of_a_network_add_up_to_its_layers(tmp_path):
     square = {"name": "square", "type": "linear", "k": 64, "n": 64, "repeat": 3}
     last = {"name": "last", "type": "linear", "k": 64, "n": 8}
     network = {"name": "two", "input": [64], "layers": [square, last]}
-    result = search_network(network, "mobile", budget=60, out=str(tmp_path))
+    result = search_network(network, "mobile", budget=60, out=str(tmp_path), fuse=False)
     found = stacks(results.network(tmp_path, load()))
     largest = max(layer.repeat * layer.energy_pj for layer in result.layers)
     assert math.fsum(found["energy"].values()) == close(result.energy_pj / energy_scale(largest)[0])
