@@ -28,6 +28,8 @@ class LevelCosts:
     by_tensor: Mapping[str, float]
     """pJ by tensor; empty for the compute units."""
     cycles: float | None
+    bytes_by_tensor: Mapping[str, float] = attrs.field(factory=dict)
+    """Bytes read and written, with metadata, by tensor; empty if unknown, and for the compute units."""
 
 
 @attrs.frozen
@@ -57,7 +59,8 @@ class Breakdown:
                 kept = (t for t in range(len(problem.tensors)) if problem.stores(t, index))
                 parts = {problem.tensors[t].name: float(np.asarray(by_tensor)[t, index, 0]) for t in kept}
             spent = sum(parts.values()) if by_tensor is not None else None
-            rows.append(LevelCosts(level.name, spent, parts, _at(by_level, index, 0)))
+            moved = _bytes(problem, detail, index)
+            rows.append(LevelCosts(level.name, spent, parts, _at(by_level, index, 0), moved))
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(problem.compute_name, spent, {}, busy))
         charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
@@ -145,6 +148,18 @@ class Breakdown:
         from .frames import breakdown_frame
 
         return breakdown_frame(self)
+
+
+def _bytes(problem: Problem, detail: Detail, level: int) -> dict[str, float]:
+    """Bytes read and written at a level by all instances, by tensor."""
+    found: dict[str, float] = {}
+    for t, cells in enumerate(detail.cells or ()):
+        if (cell := cells[level]) is not None and detail.instances_active is not None and problem.stores(t, level):
+            words = float(cell.read[0] + cell.fill[0] + cell.update[0])
+            metadata = math.fsum(float(cell.bits[name][0]) for name in ("read", "fill", "update") if name in cell.bits)
+            bits = words * float(problem.chip.word_bits[level]) + metadata
+            found[problem.tensors[t].name] = bits * float(detail.instances_active[t, level, 0]) / 8.0
+    return found
 
 
 def _at(values: Any, *index: int) -> float | None:

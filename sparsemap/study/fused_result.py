@@ -18,6 +18,7 @@ from ..spec import units
 from ..writing import write_texts
 from .cells import FUSED_FILES, STEADY_FILES
 from .network_result import NetworkResult, cost_lines
+from .traffic import Speed, moved_bytes, traffic_table, traffic_text
 
 BASELINES = ("layer_by_layer", "common_practice")
 """Plans without a search, beside the plan."""
@@ -32,6 +33,8 @@ class FusedLayer:
     searched: str
     """The first equal layer; empty for operations."""
     macs: int
+    weights: str
+    """Tensor of trained weights; empty without one."""
     inputs: tuple[str, ...]
     from_places: tuple[str, ...]
     """Level of each input."""
@@ -90,6 +93,7 @@ class FusedResult:
     operations: str = "fused"
     matched: bool = False
     """Whether tensors are read in the packets they were written in; otherwise formats change at no cost."""
+    batch: int = 1
     pinned: Mapping[str, int] = attrs.field(factory=dict)
     """Of a steady state: by layer, words of weights that stay on chip across inferences."""
     pinned_room: float = 0.0
@@ -151,6 +155,15 @@ class FusedResult:
         return max(self.rows, key=lambda row: row.used_words)
 
     @property
+    def traffic(self) -> dict[str, dict[str, float]]:
+        """Bytes of weights and activations by level (`traffic.moved_bytes`)."""
+        return moved_bytes(self.rows)
+
+    @property
+    def speed(self) -> Speed | None:
+        return Speed.of(self.rows, self.costs, self.base.chip, self.batch)
+
+    @property
     def utilisation(self) -> float | None:
         """Utilisation of the whole network, weighted by cycles."""
         busy = [row for row in self.rows if row.utilisation is not None]
@@ -180,6 +193,7 @@ class FusedResult:
         return {
             **{key: getattr(self, key) for key in ("energy_pj", "cycles", "edp", "utilisation")}, "costs": self.costs,
             "stay": stays, "tensors": between, "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
+            "traffic": traffic_table(self.traffic), "speed": attrs.asdict(self.speed) if self.speed else None,
             **pinned, "layers": [attrs.asdict(row) for row in self.rows],
         }  # fmt: skip
 
@@ -211,6 +225,7 @@ class FusedResult:
         ]
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
+        lines += self._traffic_lines()
         if self.base.lacks:
             lines.append(f"without  {listed(self.base.lacks)}")
         if self.gap is not None:
@@ -234,7 +249,14 @@ class FusedResult:
         return [
             f"steady   from the second inference on, {weights}: {words} words, at most {self._most}; {load}",
             f"         {self._told((self.energy_pj, self.cycles))}, {times(cold / self.edp)} better than a single inference",
+            *(" " * 9 + line[9:] for line in self._traffic_lines()),
         ]
+
+    def _traffic_lines(self) -> list[str]:
+        """Speed, and bytes by level; none if unknown."""
+        if (speed := self.speed) is None:
+            return []
+        return [f"speed    {speed.text}", f"traffic  {traffic_text(self.traffic, self.seconds)}"]
 
     @property
     def _most(self) -> str:
@@ -258,10 +280,16 @@ class FusedResult:
         texts |= dict(zip(STEADY_FILES, self.steady._tables(), strict=True)) if self.steady else {}
         return [*written, *write_texts({Path(folder) / name: text for name, text in texts.items()})]
 
+    def _bytes(self, row: FusedLayer) -> dict[str, float]:
+        """Bytes that a step moves in the outermost level and in the level on chip; empty if unknown."""
+        moved = moved_bytes([row])
+        places = {"outside_bytes": self.outside, "home_bytes": self.home} if self.traffic else {}
+        return {key: math.fsum(moved.get(level, {}).values()) for key, level in places.items()}
+
     def _tables(self) -> tuple[str, str]:
         """The steps as CSV and as a Markdown table."""
         fields = attrs.filters.exclude("by_level", "genome")
-        rows = [attrs.asdict(row, filter=fields) for row in self.rows]
+        rows = [attrs.asdict(row, filter=fields) | self._bytes(row) for row in self.rows]
         flat = [{key: " ".join(x) if isinstance(x, tuple) else x for key, x in row.items()} for row in rows]
         return csv_text(flat), markdown_table(self.table(), "<<<>>>>><<")
 

@@ -13,7 +13,7 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, Words, by_level, converted, passed, rewritten, unlike
+from .graph import GraphNode, Words, by_level, bytes_by_level, converted, passed, rewritten, unlike
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
@@ -173,6 +173,11 @@ class FusedTables(LayerTables):
         """Cost of an operation by level: pJ, and busy cycles."""
         moves = self._moves(one, key)
         return by_level(*moves) if moves else {}
+
+    def bytes_moved(self, one: GraphNode, key: Key) -> dict[int, float]:
+        """Bytes read and written by an operation, by level."""
+        moves = self._moves(one, key)
+        return bytes_by_level(*moves) if moves else {}
 
     def _moves(self, one: GraphNode, key: Key) -> Any:
         """Reads and writes of an operation, as arguments of `passed`; None if free."""

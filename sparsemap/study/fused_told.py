@@ -95,7 +95,7 @@ class _Told:
             base=base, home=fused.places[1], outside=fused.places[0], capacity=fused.capacity, rows=self._rows(own),
             layer_by_layer=alone, common_practice=practice,
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
-            operations=fused.operations, matched=fused.matched,
+            operations=fused.operations, matched=fused.matched, batch=fused.plan.batch,
         )  # fmt: skip
         return attrs.evolve(result, score=fused.value(result.energy_pj, result.cycles))
 
@@ -126,7 +126,8 @@ class _Told:
             row = FusedLayer(
                 layer=one.name, type=one.node.piece.type_name,
                 searched=own[one.node.name].searched if one.node.name in own else "", macs=one.node.macs,
-                inputs=one.inputs, from_places=inputs, place=place.level, slides=place.slides,
+                weights=getattr(one.node.piece, "weights", ""), inputs=one.inputs, from_places=inputs,
+                place=place.level, slides=place.slides,
                 packed=place.packet != PLAIN, words=one.words, why=self._why(one, place),
                 energy_pj=chosen.point.energy_pj, cycles=chosen.point.cycles,
                 live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
@@ -217,7 +218,11 @@ class _Told:
             return {}
         spent[slowest] = spent[slowest][0], chosen.point.cycles  # whole ones
         both = [spent.get(s, (0.0, 0.0)) for s in range(len(names))]
-        rows = [LevelCosts(name, pj, {"moved": pj}, cycles) for name, (pj, cycles) in zip(names, both, strict=True)]
+        moved = self.tables.bytes_moved(one, key)
+        rows = [
+            LevelCosts(name, pj, {"moved": pj}, cycles, {"moved": moved.get(s, 0.0)})
+            for s, (name, (pj, cycles)) in enumerate(zip(names, both, strict=True))
+        ]
         computes = LevelCosts(problem.compute_name, 0.0, {}, 0.0)
         found = Breakdown((*rows, computes), chosen.point.energy_pj, chosen.point.cycles)
         return {"limit": found.limit.removeprefix("the "), "by_level": found.to_dict()}

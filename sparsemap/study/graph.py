@@ -134,13 +134,26 @@ def passed(operation: Operation, words: Sequence[Words], output: Words) -> tuple
 
 def by_level(operation: Operation, words: Sequence[Words], output: Words) -> dict[int, tuple[float, float]]:
     """Cost of an operation by level: pJ, and busy cycles."""
+    return _moved(moves_of(operation, words, output))
+
+
+def bytes_by_level(operation: Operation, words: Sequence[Words], output: Words) -> dict[int, float]:
+    """Bytes read and written by an operation, by level."""
+    found = dict[int, float]()
+    for count, level, chip, _ in moves_of(operation, words, output):
+        found[level] = found.get(level, 0.0) + count * float(chip.word_bits[level]) / 8.0
+    return found
+
+
+def moves_of(operation: Operation, words: Sequence[Words], output: Words) -> list[tuple[float, int, Chip, str]]:
+    """Reads and writes of an operation: words, level, chip of their width, and action."""
     size, home, chip = output
     if not operation.moves:
         kept = max(0, size - sum(count for count, _, _ in words)), 0, chip
         there = [(min(count, size), level, of) for count, level, of in (*words, kept)]
         words = [one for one in there if one[1] != home or unlike([one], chip)]
     written = size if operation.moves else sum(count for count, _, _ in words)
-    return _moved([*((*one, "read") for one in words), (written, home, chip, "write")])
+    return [*((*one, "read") for one in words), (written, home, chip, "write")]
 
 
 def unlike(words: Sequence[Words], chip: Chip) -> list[Words]:

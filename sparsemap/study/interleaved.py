@@ -225,7 +225,9 @@ def _slid(
         live, copied = slide.live(made, taken), made if converts else 0  # a turn has both copies
         words = (live + copied) * slide.across * before.share
         if best is None or words < best.words:
-            best = attrs.evolve(home, packet=taken_in, slides=f"{live} of {slide.rows} {slide.made}", words=words)
+            best = attrs.evolve(
+                home, packet=taken_in, slides=f"{live} of {slide.rows} {slide.name or slide.made}", words=words
+            )
     if best is None:
         return None
     if not converts or convert is None:

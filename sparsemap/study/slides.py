@@ -25,6 +25,10 @@ Outermost = tuple[str, int] | None
 """The outermost loop of a design, as dimension and bound; None: the level on chip holds all of the layer at once."""
 
 
+FROM_THE_END = ("columns", "rows", "slices")
+"""Names of the last ranks of a tensor, the last first."""
+
+
 @attrs.frozen
 class Slide:
     """A rank of a tensor between a producer and a consumer."""
@@ -43,6 +47,8 @@ class Slide:
     across: int
     """Words of the tensor per position."""
     rank: int = 0
+    name: str = ""
+    """The rank for people, such as `rows`; empty: the producer's dimension."""
 
     def whole(self, extent: int, made: int, taken: int) -> bool:
         """Whether packets of `extent` positions are made whole (`made` at once) and taken whole (`taken` steps)."""
@@ -132,7 +138,9 @@ def slides(maker: Node, taker: Node, operand: str = "", sums: bool = True) -> tu
             return ()
         if one.dim and other.dim:
             across = math.prod(walk.size for walk in ours) // one.size
-            found.append(Slide(one.dim, other.dim, one.size, other.steps, other.stride, other.reach, across, rank))
+            walked = one.dim, other.dim, one.size, other.steps, other.stride, other.reach
+            name = dict(enumerate(FROM_THE_END, 1)).get(len(ours) - rank, "")
+            found.append(Slide(*walked, across, rank, name))
     return tuple(found)
 
 

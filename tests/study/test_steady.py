@@ -13,6 +13,7 @@ import pytest
 from sparsemap_plugins.verify import verify
 from test_fused import BLOCK, CHIP, planned
 
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.study import pinned as pinning
@@ -85,6 +86,34 @@ def test_pinned_weights_are_in_every_form_of_the_result(folder: Path, result: Fu
     text = result.totals_text()
     assert f"{len(steady.pinned)} layers keep their weights in Buffer" in text
     assert "layers alone" in text and "common practice" in text
+
+
+def test_bytes_of_steps_add_up_to_those_of_levels_and_of_the_network(folder: Path, result: FusedResult) -> None:
+    width, chip = 2.0, result.base.chip
+    assert chip.word_bits[0] == 8 * width
+    for plan, file in ((result, "fused.csv"), (result.steady, "steady.csv")):
+        assert plan is not None
+        rows, (outside, home) = read_csv(folder / file), plan.traffic.items()
+        assert (outside[0], home[0]) == ("DRAM", "Buffer")
+        for key, (_, kinds) in (("outside_bytes", outside), ("home_bytes", home)):
+            assert math.fsum(float(row[key]) for row in rows) == pytest.approx(math.fsum(kinds.values()))
+        streamed = sum(row.macs > 0 and row.layer not in plan.pinned for row in plan.rows)
+        assert (outside[1]["weights"] > 0) == (streamed > 0)
+        assert plan.speed is not None and plan.speed.tops <= plan.speed.roof_tops * (1 + 1e-12)
+        assert plan.speed.inferences_per_s == pytest.approx(1 / plan.seconds)
+        assert plan.speed.intensity == pytest.approx(2 * sum(r.macs for r in plan.rows) / sum(outside[1].values()))
+
+
+@pytest.mark.parametrize("operations", ["counted", "fused"])
+def test_an_addition_moves_the_bytes_of_its_tensors_off_chip(operations: str) -> None:
+    """Fused, the first operand comes from the layer before, which writes the sum."""
+    small = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "280 words"}]}
+    found = planned(hardware=small, budget=20, operations=operations)
+    (row,) = (row for row in found.rows if row.layer == "sum")
+    places = [*row.from_places, row.place]
+    at_hand = operations == "fused" and places[0] == places[-1]
+    tensors = places[1:2].count("DRAM") if at_hand else places.count("DRAM")
+    assert tensors > 0 and row.by_level["levels"][0]["bytes_by_tensor"] == {"moved": tensors * 288 * 2.0}
 
 
 def test_without_room_for_weights_there_is_no_steady_state() -> None:

@@ -144,7 +144,7 @@ def test_layers_run_interleaved_where_their_words_are_as_wide_and_what_lives_cou
     eight, sixteen = run(pair(8), small), run(pair(16), small)
     (slid,) = (row for row in eight.rows if row.layer == "a")
     lines = int(slid.slides.split()[0])
-    assert slid.slides.endswith("of 24 p") and slid.kept_words["Z"] == lines * 24 * 8
+    assert slid.slides.endswith("of 24 rows") and slid.kept_words["Z"] == lines * 24 * 8
     assert slid.used_words >= lines * 24 * 8 / 2  # in words of 16 bits
     assert all(not row.slides for row in sixteen.rows if row.layer == "a")
 

@@ -18,6 +18,7 @@ from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_count, format_energy
+from sparsemap.study.traffic import bytes_text
 
 from ..breakdown import breakdown_table
 from ..charts import Chart, Mark, strips
@@ -69,6 +70,7 @@ def network(folder: Path, registry: Registry) -> Page:
         sections = [*plan_sections(found["fused"], pages), *sections]
         tiles[0] = plan_headline(found["fused"])
         tiles[1:1] = [steady_headline(steady)] if (steady := found["fused"].get("steady")) else []
+        tiles += [speed_headline(found["fused"])] if found["fused"].get("speed") else []
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
     title = f"{side.subject} on {side.hardware}"
     return Page(title, [made(folder, known, NETWORK)], tiles, sections, warnings, _said(whole))
@@ -167,6 +169,14 @@ def steady_headline(steady: Mapping[str, Any]) -> Headline:
     )
 
 
+def speed_headline(plan: Mapping[str, Any]) -> Headline:
+    """Inferences per second of a plan, with its operations per second beside the roofline."""
+    told = plan["speed"]
+    per_second = number(told["inferences_per_s"], "{:,.4g}".format, "fused.speed.inferences_per_s")
+    roof = f"{told['tops']:,.3g} TOPS of {told['roof_tops']:,.3g} at {told['intensity']:,.3g} operations per byte"
+    return Headline("inferences per second", per_second, f"{roof}; {told['tops_per_w']:,.3g} TOPS/W")
+
+
 def plan_verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     """The opening sentences of a page: cost of the network by its plan, without a search for a plan, layer by layer,
     and in steady state."""
@@ -195,6 +205,7 @@ def plan_sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan, pages)], f"In the order in which they run. {moved}"),
     ]
+    found += [_traffic(plan, "")] if plan.get("traffic") else []
     if steady := plan.get("steady"):
         load = f"{format_energy(steady['loading']['energy_pj'])} and {format_count(steady['loading']['cycles'])} cycles"
         text = f"Pinned weights stay in {home} from one inference to the next; loading them once takes {load}."
@@ -202,7 +213,21 @@ def plan_sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list
         found.append(
             Section("From the second inference on", [over_time(whole), _steps(steady, pages, "steady.")], text)
         )
+        found += [_traffic(steady, " from the second inference on")] if steady.get("traffic") else []
     return found
+
+
+def _traffic(plan: Mapping[str, Any], when: str) -> Section:
+    """Bytes by level, of weights and of activations, and bytes per second."""
+    rows: list[list[Cell]] = []
+    for row in plan["traffic"]:
+        kinds = row["weights_bytes"], row["activations_bytes"]
+        told = (number(count, bytes_text) for count in (*kinds, sum(kinds), sum(kinds) / plan["costs"]["seconds"]))
+        rows.append([row["level"], *told])
+    head = ["level", "weights", "activations", "together", "per second"]
+    return Section(
+        f"Bytes read and written{when}", [PageTable(head, rows)], "With metadata, of all instances of a level."
+    )
 
 
 def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section], path: str = "") -> PageTable:
