@@ -19,7 +19,7 @@ from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Design
 from sparsemap.problem.network import INPUT
-from sparsemap.searching.best import Best
+from sparsemap.searching.executed import executed_design as execution_of
 from sparsemap.study.cells import Outcome
 from sparsemap.study.packets import bare
 
@@ -160,13 +160,7 @@ def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[
 
 def executed_design(path: str, seed: int, plugin_dirs: tuple[str, ...]) -> dict[str, Any]:
     """Execution of a design file on sampled tensors: energy and cycles over the claims, or the refusal."""
-    registry = registry_of(plugin_dirs)
-    design = design_file.load(path, registry)
-    found = design.problem.evaluator.evaluate_designs(design.batch)
-    costs = {"energy_pj": float(found.energy_pj[0]), "cycles": float(found.cycles[0])}
-    score = float(design.problem.evaluator.score(found)[0])
-    best = Best(design.problem, design.problem.space.encode(design.batch)[0], costs, score)
-    told = registry.hook.execute_design(best=best, seed=seed)
+    told = execution_of(design_file.load(path, registry_of(plugin_dirs)), seed)
     if isinstance(told, str):
         return {"refused": told}
     return {cost: told.needed(cost) for cost in told.claimed} | {"refused": ""}

@@ -10,7 +10,9 @@ import attrs
 import click
 
 from sparsemap.cli.group import plugin_dirs
+from sparsemap.study.cells import NETWORK_FILES
 
+TABLE = NETWORK_FILES[-1]
 A_PATH = click.Path(exists=True, path_type=Path)
 
 
@@ -26,7 +28,8 @@ def verify_command(
 ) -> None:
     """Execute designs on random tensors, beside the model.
 
-    A design is a TOML file or the folder of a search.
+    A design is a TOML file or the folder of a search. For the folder of a network's run, every distinct design is
+    executed once, and the totals of the plan stand beside the executed ones.
 
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
     the output against the dense product. The report has the model's expectation of every quantity, the measured mean
@@ -56,6 +59,10 @@ def verify_command(
         from .certificate import check
 
         found = check(designs[0], registry, shown)
+    elif len(designs) == 1 and (designs[0] / TABLE).is_file():
+        from .network import verify_network
+
+        found = verify_network(designs[0], registry, given["seed"], shown)
     elif len(designs) > 1:
         from .interleaved import verify_chain
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.boundary import guarded
 from ..pieces.contracts.base import Array
+from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .best import Best
@@ -111,6 +112,18 @@ class ExecutedDesign:
             "parts": {name: list(shares) for name, shares in self.execution.parts.items()},
             "sizes": dict(self.execution.sizes),
         }
+
+
+def executed_design(design: Design, seed: int) -> Execution | str:
+    """Execution of a design of a file on sampled tensors, or the reason for a refusal."""
+    found = design.problem.evaluator.evaluate_designs(design.batch)
+    costs = {"energy_pj": float(found.energy_pj[0]), "cycles": float(found.cycles[0])}
+    score = float(design.problem.evaluator.score(found)[0])
+    best = Best(design.problem, design.problem.space.encode(design.batch)[0], costs, score)
+    hook = design.problem.registry.hook
+    told = hook and hook.execute_design(best=best, seed=seed)
+    assert told is None or isinstance(told, Execution | str)
+    return "no loaded plugin executes designs" if told is None else told
 
 
 def executed(run: Search | Race, result: Result, count: int) -> Result:

@@ -243,7 +243,8 @@ class FusedResult:
     def _steady_lines(self, cold: float) -> list[str]:
         """The totals in steady state, beside the EDP of a `cold` inference."""
         words, layers = units.format_count(sum(self.pinned.values())), len(self.pinned)
-        weights = f"{layers} layer{'s' * (layers > 1)} keep {'their' if layers > 1 else 'its'} weights in {self.home}"
+        weights = f"{layers} layers keep their" if layers > 1 else "1 layer keeps its"
+        weights += f" weights in {self.home}"
         energy, cycles = self.loading
         load = f"loading them once takes {units.format_energy(energy)} and {units.format_count(cycles)} cycles"
         return [
