@@ -106,9 +106,10 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
 
 def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:
     """Live display of designs evaluated, best score and share of valid designs: a function to call with a `Snapshot`;
-    None without a terminal on stderr."""
-    if quiet or not sys.stderr.isatty():
+    None if stderr is neither a terminal nor a file."""
+    from .progress import search_bar, shows
+
+    if quiet or not shows():
         return nullcontext()
-    from .progress import search_bar
 
     return search_bar(budget, unit)

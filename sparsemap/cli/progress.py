@@ -1,9 +1,11 @@
-"""Live progress of a command on stderr, if a terminal."""
+"""Progress of a command on stderr: a live bar on a terminal, a line every ten seconds in a log file."""
 
 from __future__ import annotations
 
 import io
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,9 +29,13 @@ Update = Callable[[int, int, str], None]
 
 @contextmanager
 def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
-    """A progress bar on stderr, with `more()` refreshed every second; None without a terminal on stderr."""
-    if quiet or not sys.stderr.isatty():
+    """Progress on stderr with `more()`: a bar refreshed every second on a terminal, lines in a log file; else None."""
+    if quiet or not shows():
         yield None
+        return
+    if not sys.stderr.isatty():
+        with lines(total, more) as update:
+            yield update
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
@@ -47,9 +53,45 @@ def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = 
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
 
 
+LOG_SECONDS = 10.0
+"""Time between lines of a log file; shorter commands write none."""
+
+
+def shows() -> bool:
+    """Whether stderr is a terminal or a file of its own, not a buffer of another program in this process."""
+    try:
+        return sys.stderr.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+@contextmanager
+def lines(total: int | None, more: Callable[[], str] | None = None) -> Iterator[Update]:
+    """The state of the work as a line on stderr every `LOG_SECONDS`."""
+    state, ended, begun = ["", ""], threading.Event(), time.monotonic()
+    stream = sys.stderr
+
+    def update(done: int, count: int, text: str) -> None:
+        state[:] = f"{done:,} of {count:,}", text
+
+    def write() -> None:
+        while not ended.wait(LOG_SECONDS):
+            parts = [state[0] or (f"0 of {total:,}" if total else "0"), state[1], more() if more is not None else ""]
+            told = "   ".join(filter(None, parts))
+            print(f"{time.monotonic() - begun:,.0f} s   {told}", file=stream, flush=True)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield update
+    finally:
+        ended.set()
+        writer.join()
+
+
 @contextmanager
 def search_bar(budget: int, unit: str) -> Iterator[Callable[[Snapshot], None]]:
-    """Progress bar of a search, for a terminal."""
+    """Progress of a search, where it shows."""
     with bar(False, budget) as update:
         assert update is not None
 
