@@ -1,14 +1,16 @@
-"""Networks layer by layer against planned with tensors on chip: a row per network and hardware.
+"""Networks planned with tensors on chip against common practice and layers alone: a row per network and hardware.
 
     python benchmarks/fused.py --budget 100 --jobs 16
 
-Prints a table: resident and sliding tensors between layers, energy, cycles and EDP layer by layer over the plan's, the
-largest use of the chip, and the proven gap to the best plan. `--times` adds processor time of the planned search over
-the search of layers alone, each in a process, `--jobs` at a time. `--published` plans the first five convolutions of
+Prints a table: resident and sliding tensors between layers, EDP of common practice and of layers alone over the plan's,
+EDP of the plan over that of an inference in steady state, layers with pinned weights, the largest use of the chip, and
+the proven gap to the best plan. `--times` adds processor time of the planned search over the search of layers alone,
+each in a process, `--jobs` at a time. `--published` plans the first five convolutions of
 VGG-E against a fused-layer paper, and two layers against DeFiNES."""
 
 from __future__ import annotations
 
+import math
 import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -27,7 +29,9 @@ from sparsemap.study.plan import plan_of
 
 NETWORKS = ("mobilenetv2", "mnasnet", "resnet50", "inception-v3", "bert-large", "vgg16")
 PLATFORMS = ("edge-16gbps", *HARDWARE[1:])
-HEAD = ["network", "hardware", "stay", "slide by", "energy", "cycles", "EDP", "at most on chip", "over the bound"]
+HEAD = [
+    "network", "hardware", "stay", "slide by", "practice", "alone", "steady", "pinned", "at most on chip", "over the bound",
+]  # fmt: skip
 
 SPECS = Path(__file__).parent / "specs"
 MB, KB = 1024**2, 1024
@@ -52,7 +56,7 @@ def published() -> str:
     return (
         f"feature maps   layer by layer {4 * alone / MB:.1f} MB (paper: 77), planned {4 * moved / MB:.1f} MB (paper: 3.6)\n"
         f"between layers {4 * least / KB:.0f} KB of lines at least (paper: 362), {found.stays[0]} of {found.stays[1]} stay\n"
-        f"plan           {times(found.gain)} in EDP, {percent(found.peak.used_words / found.capacity)} of 4 MB at most"
+        f"plan           {times(math.prod(found.layer_by_layer) / found.edp)} in EDP, {percent(found.peak.used_words / found.capacity)} of 4 MB at most"
     )
 
 
@@ -82,11 +86,20 @@ def searched(network: str, hardware: str, budget: int, seed: int, fuse: bool) ->
     if not isinstance(found, FusedResult) or not found.complete:
         raise SystemExit(f"{network} on {hardware}: not every layer has a design; give a larger budget")
     stays, between = found.stays
-    energy, cycles = found.layer_by_layer
-    ratios = [energy / found.energy_pj, cycles / found.cycles, found.gain]
+    ratios, steady = [found.gain, math.prod(found.layer_by_layer) / found.edp], found.steady
+    later = [times(found.edp / steady.edp), str(len(steady.pinned))] if steady else ["-", "0"]
     most = percent(found.peak.used_words / found.capacity)
     slide = sum(bool(one.slides) for one in found.rows)
-    return [network, hardware, f"{stays} of {between}", f"{slide}", *map(times, ratios), most, times(found.gap)], spent
+    return [
+        network,
+        hardware,
+        f"{stays} of {between}",
+        f"{slide}",
+        *map(times, ratios),
+        *later,
+        most,
+        times(found.gap),
+    ], spent
 
 
 def main() -> None:

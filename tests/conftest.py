@@ -3,6 +3,7 @@ RANDOM_EXAMPLES=1 they draw new ones."""
 
 import os
 
+os.environ["SPARSEMAP_LOG_SECONDS"] = "0"  # no output depends on the clock
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; before NumPy is there
 
 from blank_charts import blank_charts  # noqa: F401

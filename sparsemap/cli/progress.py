@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import threading
 import time
@@ -53,8 +54,15 @@ def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = 
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
 
 
-LOG_SECONDS = 10.0
-"""Time between lines of a log file; shorter commands write none."""
+LOG_SECONDS = "SPARSEMAP_LOG_SECONDS"
+"""Environment variable with the time between lines of a log file, 10 s by default; 0 for no lines."""
+
+
+def log_seconds() -> float:
+    try:
+        return max(0.0, float(os.environ.get(LOG_SECONDS, "10")))
+    except ValueError:
+        return 10.0
 
 
 def shows() -> bool:
@@ -67,15 +75,15 @@ def shows() -> bool:
 
 @contextmanager
 def lines(total: int | None, more: Callable[[], str] | None = None) -> Iterator[Update]:
-    """The state of the work as a line on stderr every `LOG_SECONDS`."""
+    """The state of the work as a line on stderr at intervals (`LOG_SECONDS`)."""
     state, ended, begun = ["", ""], threading.Event(), time.monotonic()
-    stream = sys.stderr
+    stream, seconds = sys.stderr, log_seconds()
 
     def update(done: int, count: int, text: str) -> None:
         state[:] = f"{done:,} of {count:,}", text
 
     def write() -> None:
-        while not ended.wait(LOG_SECONDS):
+        while not ended.wait(seconds or None):
             parts = [state[0] or (f"0 of {total:,}" if total else "0"), state[1], more() if more is not None else ""]
             told = "   ".join(filter(None, parts))
             print(f"{time.monotonic() - begun:,.0f} s   {told}", file=stream, flush=True)

@@ -23,7 +23,8 @@ from .plan import Plan
 from .slides import Slide, slides
 
 SHARE = 4
-"""Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search."""
+"""Divisor of the budget for a layer with tensors on chip: such a search starts from designs of the layer's own search.
+With pinned weights the divisor is twice as large."""
 BOUNDED = 250
 """Least budget, in designs, for a lower bound in such a search; a bound takes the time of some hundred designs."""
 LARGE = 0.25
@@ -279,10 +280,11 @@ class FusedPlan:
             for kept in dict.fromkeys(one for one in (most, pinned) if one and sum(words[t] for t in one) < held):
                 there = {tensor: words[tensor] for tensor in kept}
                 workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
-                budget = max(1, cell.budget // SHARE)
+                budget = max(1, cell.budget // (SHARE if kept == most else 2 * SHARE))
                 cells[kept] = attrs.evolve(
                     cell, workload=f"{group[0].name} with {' and '.join(kept)} in {self.places[1]}", budget=budget,
-                    bounded=budget >= BOUNDED, folder=f"{cell.folder}--{'-'.join(kept)}", after=(cell.folder,), start=(),
+                    bounded=budget >= BOUNDED, folder=f"{cell.folder}--{'-'.join(kept)}",
+                    after=tuple(one.folder for one in cells.values()), start=(),
                     parts={**cell.parts, "workload": {**cell.parts["workload"], **workload}},
                 )  # fmt: skip
             found[content] = cells

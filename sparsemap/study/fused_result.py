@@ -17,7 +17,7 @@ from ..problem.costs import Costs
 from ..spec import units
 from ..writing import write_texts
 from .cells import FUSED_FILES, STEADY_FILES
-from .network_result import NetworkResult, cost_lines
+from .network_result import LayerResult, NetworkResult, cost_lines
 from .traffic import Speed, moved_bytes, traffic_table, traffic_text
 
 BASELINES = ("layer_by_layer", "common_practice")
@@ -110,6 +110,16 @@ class FusedResult:
     @property
     def complete(self) -> bool:
         return bool(self.rows)
+
+    @property
+    def layers(self) -> tuple[LayerResult, ...]:
+        """Layers alone, in the form of a `NetworkResult`."""
+        return self.base.layers
+
+    @property
+    def searches(self) -> int:
+        """Number of searches of layers alone."""
+        return self.base.searches
 
     @property
     def energy_pj(self) -> float:

@@ -15,7 +15,7 @@ from sparsemap.cli import progress
 def test_a_log_file_gets_the_state_of_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "run.log"
     monkeypatch.setattr(sys, "stderr", log.open("w", encoding="utf-8"))
-    monkeypatch.setattr(progress, "LOG_SECONDS", 0.001)
+    monkeypatch.setenv(progress.LOG_SECONDS, "0.001")
     written = threading.Event()
 
     def more() -> str:

@@ -144,6 +144,7 @@ def _run(
 ) -> None:
     """Runs a command; AssertionError if it exits with another code or prints something else."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARSEMAP_", "PYTEST_"))}
+    clean["SPARSEMAP_LOG_SECONDS"] = "0"  # lines of progress depend on the clock
     env = {**clean, "COLUMNS": "100", "NO_COLOR": "1", **settings}
     done = forking.run(words, folder, env, together=True)
     printed = done.stdout
