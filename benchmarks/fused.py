@@ -56,7 +56,8 @@ def published() -> str:
     return (
         f"feature maps   layer by layer {4 * alone / MB:.1f} MB (paper: 77), planned {4 * moved / MB:.1f} MB (paper: 3.6)\n"
         f"between layers {4 * least / KB:.0f} KB of lines at least (paper: 362), {found.stays[0]} of {found.stays[1]} stay\n"
-        f"plan           {times(math.prod(found.layer_by_layer) / found.edp)} in EDP, {percent(found.peak.used_words / found.capacity)} of 4 MB at most"
+        f"plan           {times(math.prod(found.layer_by_layer) / found.edp)} in EDP, "
+        f"{percent(found.peak.used_words / found.capacity)} of 4 MB at most"
     )
 
 

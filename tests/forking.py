@@ -54,7 +54,9 @@ def _ask(job: dict[str, Any]) -> int:
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith("SPARSEMAP_")} | {"SPARSEMAP_LOG_SECONDS": "0"}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SPARSEMAP_")} | {
+        "SPARSEMAP_LOG_SECONDS": "0"
+    }
     env["PYTHONIOENCODING"] = "utf-8"
     server = subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=env,

@@ -130,6 +130,10 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
         if plan["capacity"] <= 2 * top:
             axes.axhline(plan["capacity"], color="black", linestyle="--", linewidth=0.9)
             top = max(top, 1.05 * plan["capacity"])
+        for at, words, names in largest(plan["layers"], now):
+            side = "left" if at < 0.1 * now else "right" if at > 0.9 * now else "center"
+            box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+            axes.annotate(names, (at, words), (0, 3), textcoords="offset points", ha=side, fontsize="x-small", bbox=box)
         scale(axes.xaxis, [0.0, now])
         scale(axes.yaxis, [0.0, top])
         axes.set(xlabel="cycles", ylabel=f"words in {plan['home']}", xlim=(0, now), ylim=(0, top))
@@ -137,6 +141,25 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
         return figure
 
     return Chart(marks, draw)
+
+
+NAMED_STEPS, APART = 3, 0.25
+"""Most steps of a chart over time with names of tensors, and their least distance, as a share of the time."""
+
+
+def largest(rows: Sequence[Mapping[str, Any]], cycles: float) -> list[tuple[float, float, str]]:
+    """Middle in cycles, words in use, and the tensors on chip, of the steps with the most words in tensors that stay."""
+    found, now = list[tuple[float, float, float, str]](), 0.0
+    for row in rows:
+        if row["live"]:
+            names = " + ".join([*row["live"][:2], *(["..."] if len(row["live"]) > 2 else [])])
+            found.append((row["live_words"], now + row["cycles"] / 2, row["used_words"], names))
+        now += row["cycles"]
+    chosen = list[tuple[float, float, str]]()
+    for _, at, words, names in sorted(found, key=lambda one: -one[0]):
+        if len(chosen) < NAMED_STEPS and all(abs(at - other) >= APART * cycles for other, _, _ in chosen):
+            chosen.append((at, words, names))
+    return chosen
 
 
 def ratios_chart(found: Comparison) -> Chart:

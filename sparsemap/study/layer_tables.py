@@ -37,15 +37,17 @@ class LayerTables:
         found = {}
         for content, cells in self.fused.searched.items():
             some = list(self.fused.plan.given.get(cells[()].folder, ()))
-            for cell in cells.values():
+            pinned = list[tuple[int, ...]]()
+            for kept, cell in cells.items():
                 numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
-                some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
-            base = self.fused.variant(content)
-            if self.fused.matched and some:
-                some += uncompressed(base, some, self.edges[content])
-            if some and (walks := self.walks[content]):
-                some += sliced(base, some, walks)
-            found[content] = list(dict.fromkeys(some))
+                mine = some if not set(kept) & set(self.fused.weights[content]) else pinned
+                mine += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
+            base, every = self.fused.variant(content), [*some, *pinned]
+            if self.fused.matched and every:
+                every += uncompressed(base, every, self.edges[content])
+            if some and (walks := self.walks[content]):  # of designs without pinned weights: enough of them
+                every += sliced(base, [one for one in every if one not in pinned], walks)
+            found[content] = list(dict.fromkeys(every))
         return found
 
     @cached_property

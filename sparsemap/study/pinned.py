@@ -90,7 +90,7 @@ class Pinning:
             if sum(self.gains[name] for name in some) >= LEAST:
                 shares.setdefault(some, k)
                 yield some
-            if len(shares) > 2 and min(tried, key=lambda one: tried[one]) not in [*shares][-2:]:
+            if some in tried and tried[some] > min(tried.values()):
                 break
         best = shares[min(shares, key=lambda one: tried[one])]
         for k in (-2, -1, 1, 2) if best else ():

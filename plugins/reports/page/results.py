@@ -155,9 +155,10 @@ def plan_headline(plan: Mapping[str, Any]) -> Headline:
     """EDP of the plan, and the gain over common practice."""
     (edp,) = numbers(plan, "fused.", ["edp"])
     slide = sum(bool(row.get("slides")) for row in plan["layers"])
-    than = f"{times(plan['gain'])} better than {'common practice' if 'common_practice' in plan else 'layers alone'}"
+    than = f"{times(plan['gain'])} better than" if plan["gain"] > 1.0 + 1e-9 else "as good as"
+    than += " common practice" if "common_practice" in plan else " layers alone"
     note = f"{than}; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
-    return Headline("EDP with tensors on chip", edp, note)
+    return Headline("EDP with tensors on chip, pJ x cycles", edp, note)
 
 
 def steady_headline(steady: Mapping[str, Any]) -> Headline:
@@ -165,7 +166,9 @@ def steady_headline(steady: Mapping[str, Any]) -> Headline:
     (edp,) = numbers(steady, "fused.steady.", ["edp"])
     words = format_count(sum(steady["pinned"].values()))
     return Headline(
-        "EDP from the second inference on", edp, f"weights of {len(steady['pinned'])} layers stay, {words} words"
+        "EDP from the second inference on, pJ x cycles",
+        edp,
+        f"weights of {len(steady['pinned'])} layers stay, {words} words",
     )
 
 

@@ -64,7 +64,12 @@ def network(name):
 def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
     page, plan = page_of([Path("plan")], load()), network("plan")["fused"]
     tiles = {tile.label: tile.value for tile in page.tiles}
-    told = {"EDP with tensors on chip": "edp", "energy": "energy_pj", "cycles": "cycles", "gap to the bound": "gap"}
+    told = {
+        "EDP with tensors on chip, pJ x cycles": "edp",
+        "energy": "energy_pj",
+        "cycles": "cycles",
+        "gap to the bound": "gap",
+    }
     costs = {"time": "costs.seconds", "power": "costs.power_w"}
     for label, key in {**told, **costs}.items():
         (*path, last) = key.split(".")
