@@ -24,7 +24,18 @@ PLUGINS = ROOT / "plugins"
 ROOMS = ("inner", "spec", "pieces", "problem", "searching", "study", "testing", "cli")
 """Folders of the core in the order of the flow: a module imports from its own room and from those before it."""
 
-SHARED = ("csv_files", "errors", "extras", "files", "large_primes", "markdown", "plots", "primes", "writing")
+SHARED = (
+    "csv_files",
+    "errors",
+    "extras",
+    "file_formats",
+    "files",
+    "large_primes",
+    "markdown",
+    "plots",
+    "primes",
+    "writing",
+)
 """Modules beside the rooms that every room may import; they import none."""
 
 HEAVY = (

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsemap.errors import SparseMapError, listed
+from sparsemap.file_formats import CHIP as CHIP_FORMAT
+from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
@@ -35,7 +37,7 @@ Box = tuple[float, float, float, float]
 
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, and the chips tried."""
-    found = read_result(folder / CHIP)
+    found = read_result(folder / CHIP, CHIP_FORMAT)
     ratio = times(found["edp_js"] / _beside(found)[0]["edp_js"])
     told = {
         "edp_js": ("EDP, J · s", scientific, f"{ratio} of {found['base']}"),
@@ -202,7 +204,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
     """Layer name, number of runs, multiplications, and file of every design of the chip."""
     for name in found["folders"]:
-        rows = read_result(folder / name / NETWORK).get("fused", {}).get("layers", [])
+        rows = read_result(folder / name / NETWORK, NETWORK_FORMAT).get("fused", {}).get("layers", [])
         files = Counter(row["design"] for row in rows if row["design"])
         first = {row["design"]: row for row in reversed(rows)}
         for file, count in files.items():
