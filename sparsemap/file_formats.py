@@ -52,7 +52,7 @@ class FileFormat:
         if not isinstance(table, Mapping):
             raise SpecError.at(file, "", f"found {shortened(table)}, expected a table of format '{self.text}'")
         found = dict(table)
-        version = self.version_in(found.pop(KEY), file) if KEY in found else 1
+        version = self.version_in(found.pop(KEY, f"sparsemap {self.name} 1"), file)
         for old in range(version, self.version):
             found = self.migrations[old](found)
         if version < self.version:

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ..csv_files import csv_text
 from ..errors import DesignError, PluginError, SearchError, SpecError, shortened
-from ..file_formats import DESIGN, RESULT, FileFormat
 from ..files import percent, shown
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
@@ -26,6 +25,9 @@ from ..spec import toml_text
 from ..writing import write_texts
 from .best import Best
 from .result import FRONT_FILE, FRONT_FOLDER, HISTORY_FILE, PARTIAL_FOLDER, RESULT_FILE, TIMING_FILE, Result
+
+if TYPE_CHECKING:
+    from ..file_formats import FileFormat
 
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
 """Columns of a history with their types."""
@@ -123,6 +125,8 @@ def files(result: Result, folder: Path) -> list[Path]:
 
 def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
     """`Result.write`."""
+    from ..file_formats import RESULT
+
     partial, folder = folder / PARTIAL_FOLDER, result.place(folder)
     if not overwrite:
         from .folder import check_result
@@ -153,6 +157,7 @@ def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
 
 def design_text(best: Best, folder: Path | None = None) -> str:
     """`Best.text`."""
+    from ..file_formats import DESIGN
     from ..problem import design_file
 
     every = {name: there.numbers.items() for name, there in best.scenarios.items()}
@@ -192,11 +197,13 @@ def _says_interrupted(folder: Path) -> bool | None:
     return said if isinstance(said, bool) else None
 
 
-def read_result(path: Path | str, form: FileFormat = RESULT) -> dict[str, Any]:
-    """The table of a `result.json`, from the path of its folder, or of a JSON file of another format.
+def read_result(path: Path | str, form: FileFormat | None = None) -> dict[str, Any]:
+    """The table of a `result.json`, from the path of its folder, or of a JSON file of another format (`form`).
 
     SearchError for an unreadable file, SpecError for a file of another format or version."""
-    path = Path(path)
+    from ..file_formats import RESULT
+
+    path, form = Path(path), form or RESULT
     path = path / RESULT_FILE if path.is_dir() else path
     try:
         table = json.loads(path.read_text("utf-8"))

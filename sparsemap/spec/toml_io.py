@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError, placed, unknown
-from ..file_formats import opened_toml
 from ..files import read_bytes, shown
 from .structuring import expected_found, join
 
@@ -29,6 +28,10 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
         from .unread import why_not
 
         raise why_not(Path(path), kind, text, error) from None
+    if "format" not in table:
+        return table
+    from ..file_formats import opened_toml
+
     return opened_toml(table, kind, shown(path))
 
 
