@@ -34,7 +34,7 @@ from .layers import Inner, KnownChip, Weight, with_widest
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 logger = logging.getLogger("sparsemap")
-LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress")
+LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress", fields={"a list": "networks"})
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",

@@ -6,7 +6,6 @@ of exactly the same search."""
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import os
@@ -20,7 +19,7 @@ from typing import Any
 import attrs
 
 from ..csv_files import csv_text
-from ..errors import SearchError, SparseMapError, traced
+from ..errors import SearchError, SparseMapError, SpecError, traced
 from ..file_formats import STUDY
 from ..files import four_digits, times
 from ..markdown import markdown_table
@@ -257,7 +256,7 @@ def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[
     rows = [outcome.row for outcome in outcomes]
     ended = sum(row["evaluations"] is not None for row in rows)
     earlier = 0
-    with suppress(OSError, ValueError, csv.Error):
+    with suppress(OSError, ValueError, SpecError):
         earlier = sum(bool(row.get("evaluations")) for row in read_table(folder))
     place = placed(folder, TABLE_FILES, partial=ended < cells, stays=ended < earlier)
     about = STUDY.stamped({"cells": cells, "ended": ended, "columns": list(rows[0]) if rows else []})

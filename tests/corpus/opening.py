@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sparsemap_plugins.chips.search
+import sparsemap_plugins.pruning.prune
+import sparsemap_plugins.reports.exports
+import sparsemap_plugins.searchers.surrogate.model
+import sparsemap_plugins.timeloop.exporter
+import sparsemap_plugins.timeloop.project
+import sparsemap_plugins.weight_blocks.schedule_file  # noqa: F401, formats of plugins
 
 from sparsemap.csv_files import read_csv
 from sparsemap.file_formats import CHIP, KNOWN, NETWORK, RESULT, STUDY
@@ -26,6 +33,10 @@ EXPECTED = HERE / "expected.json"
 JSON_FILES = {"result.json": RESULT, "network.json": NETWORK, "study.json": STUDY, "design.json": CHIP}
 
 
+def plugin_dirs() -> list[Path]:
+    return sorted((FILES / "plugins").iterdir())
+
+
 def every() -> Iterator[Path]:
     yield from (path for path in sorted(FILES.rglob("*")) if path.is_file())
 
@@ -34,40 +45,44 @@ def kind_of(path: Path) -> str:
     """Format of a file, from its key, its ending or its name; empty for files without a reader."""
     if path.suffix == ".toml":
         return str(toml_io.read(path).get("kind", "")) if path.name != "pyproject.toml" else ""
-    if path.suffix in (".json", ".jsonl") and b"\n" in (data := path.read_bytes()):
-        found = json.loads(data) if path.suffix == ".json" else unsealed(data.split(b"\n")[0])
-        return str((found or {}).get("format", "")).split(" ")[1:2][0]
-    return {".csv": "csv", ".bin": "journal", ".npz": "arrays"}.get(path.suffix, "")
+    if path.suffix in (".json", ".jsonl"):
+        return str(first_table(path)["format"]).split(" ")[1]
+    return {".csv": "csv", ".bin": "journal", ".npz": "surrogate" if path.stem == "surrogate" else "arrays"}.get(
+        path.suffix, ""
+    )
 
 
-def digits(path: Path, registry: Registry) -> Any:
-    """Numbers of a file as plain data; raises the error of the reader for a file that does not open."""
-    kind = kind_of(path)
-    if kind == "design":
-        return {key: float(value) for key, value in load_design(path, registry=registry).found.numbers.items()}
-    if kind in ("workload", "hardware", "network") or kind in registry.kinds():
-        return of_spec(path, kind, registry)
+def first_table(path: Path) -> Any:
+    """The table of a JSON file, or of the first line of a file with checksums."""
+    first = (data := path.read_bytes()).split(b"\n")[0]
+    return unsealed(first) or {} if b"crc32" in first else json.loads(data)
+
+
+def digits(path: Path, registry: Registry, kind: str = "") -> Any:
+    """Numbers of a file, of a known `kind` or its own, as plain data; raises the error of the reader of such files."""
+    kind = kind or kind_of(path)
     if path.name in JSON_FILES:
         return read_result(path, JSON_FILES[path.name])
+    if kind == "design":
+        return {key: float(value) for key, value in load_design(path, registry=registry).found.numbers.items()}
+    if path.suffix == ".toml" and kind:
+        return of_spec(path, kind, registry)
     if kind == "journal":
         with path.open("rb", buffering=0) as file:
             header = _header(file, path) or {}
-        return {"designs": designs_in(path), "budget": header["budget"], "seed": header["seed"]}
+        return {"designs": designs_in(path), **{key: header.get(key) for key in ("budget", "seed")}}
     if kind == "csv":
         return len(read_csv(path))
     return of_plugin(path, kind, registry)
 
 
 def of_spec(path: Path, kind: str, registry: Registry) -> Any:
-    """The bound of a workload or a hardware, the multiplications of a network, the type of other pieces."""
+    """The bound of a workload, a digest of a chip, the multiplications of a network, the type of other pieces."""
     if kind == "network":
         return [node.macs for node in nodes_of(registry.resolve(kind, path), registry, path.parent, str(path))]
     if kind in ("workload", "hardware"):
-        beside = {name: path.parent / f"{name}.toml" for name in ("workload", "hardware")}
-        parts = {name: str(file) for name, file in beside.items() if file.exists()}
-        return load_problem(
-            **{"workload": "mm1", "hardware": "mobile", **parts, kind: str(path)}, registry=registry
-        ).bound
+        problem = load_problem(**{"workload": "mm1", "hardware": "mobile", kind: str(path)}, registry=registry)
+        return problem.bound if kind == "workload" else problem.chip.digest
     return type(registry.resolve(kind, path)).type_name
 
 
@@ -86,13 +101,13 @@ def of_plugin(path: Path, kind: str, registry: Registry) -> Any:
         from sparsemap_plugins.verify.certificate import check
 
         return check(path, registry).confirmed
-    if kind == "arrays" and path.stem == "surrogate":
+    if kind == "surrogate":
         from sparsemap_plugins.searchers.surrogate.model import Surrogate
 
         model = Surrogate.load(path)
         return float(model.network.predict(np.zeros((1, len(model.mean))))[0])
     if kind in KNOWN:
-        return sorted(KNOWN[kind].opened(json.loads(path.read_bytes()), str(path)))
+        return sorted(KNOWN[kind].opened(first_table(path), str(path)))
     return None
 
 

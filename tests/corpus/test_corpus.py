@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from opening import EXPECTED, FILES, HERE, digits, every, kind_of, name_of, own_digits
+from opening import EXPECTED, FILES, HERE, digits, every, kind_of, name_of, own_digits, plugin_dirs
+from sparsemap_plugins.reports.compare.sides import sides_of
 
 from sparsemap.csv_files import read_csv
 from sparsemap.file_formats import KNOWN
@@ -21,7 +22,7 @@ CHANGES = tomllib.loads((HERE / "model_versions.toml").read_text("utf-8")).get("
 
 @pytest.fixture(scope="module")
 def registry():
-    return load([FILES / "plugins"])
+    return load(plugin_dirs())
 
 
 def changed(name):
@@ -43,7 +44,7 @@ def test_every_file_opens_with_its_digits(room, registry):
 def test_the_corpus_has_three_hundred_files_of_every_format():
     files = [*every()]
     assert 300 <= len(files) <= 400 and sum(path.stat().st_size for path in files) < 2_000_000
-    assert {*map(kind_of, files), "surrogate"} >= {*KNOWN} - {"spec", "toy"}
+    assert {*map(kind_of, files)} >= {*KNOWN} - {"spec", "toy"}
     kinds = set(load(env={}).kinds())
     assert {path.name.removeprefix("my-") for path in (FILES / "plugins").iterdir()} == kinds
 
@@ -61,6 +62,14 @@ def test_results_and_tables_hold_the_numbers_of_their_designs():
         last = read_csv(path.with_name("history.csv"))[-1]
         if table["score"] is not None and not table.get("executed"):
             assert math.isclose(float(last["best_score"]), table["score"], rel_tol=1e-12), path
+
+
+def test_files_from_before_the_key_open_with_their_digits(registry):
+    folders = [HERE / "before" / name for name in ("search", "network", "study")]
+    assert [len(sides_of(folder)) for folder in folders] == [1, 1, 1]
+    for path in sorted((HERE / "before").rglob("design.toml")):
+        assert "format" not in path.read_text("utf-8").split("\n")[0] and not changed(path.name)
+        assert digits(path, registry) == own_digits(path)
 
 
 def test_listed_changes_are_in_the_changelog_and_name_files_that_have_moved(registry):

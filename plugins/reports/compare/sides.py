@@ -26,7 +26,19 @@ NETWORK, TABLE = "network.json", "table.csv"
 WHOLE = "all levels"
 """The level of operations, and of cost models without levels."""
 AGAIN = "run its command again to have it back (sparsemap run NETWORK --hardware HARDWARE --out DIR)"
-OF_SEARCH = ("edp", "energy_pj", "cycles", "score", "workload", "hardware", "evaluations", "budget", "proposed", "seed")
+OF_SEARCH = (
+    "edp",
+    "energy_pj",
+    "cycles",
+    "score",
+    "workload",
+    "hardware",
+    "evaluations",
+    "budget",
+    "proposed",
+    "seed",
+    "searcher",
+)
 OF_NETWORK = ("network", "hardware", "layers", "edp", "energy_pj", "cycles", "complete", "searcher", "seed")
 """Required keys of `result.json` and `network.json`."""
 Table = Mapping[str, Any]
@@ -219,7 +231,7 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
 
 def _network(path: Path, planned: bool) -> Compared:
     table = checked(path, read_result(path / NETWORK, NETWORK_FORMAT), OF_NETWORK)
-    cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
+    cycle = table["seconds"] / table["cycles"] if table.get("seconds") and table["cycles"] else math.nan
     folders = {name: path / label for name, label in labels_of(row["searched"] for row in table["layers"]).items()}
     results = {name: result_of(folder) for name, folder in folders.items()}
     known = next(filter(None, results.values()), {})
@@ -267,6 +279,8 @@ def checked(path: Path, table: Any, keys: Iterable[str]) -> dict[str, Any]:
     for key in keys:
         if not isinstance(table, dict) or key not in table:
             raise SearchError(f"{path}: has no '{key}': not a result as SparseMap writes it")
+    if len({table[key] is None for key in ("edp", "energy_pj", "cycles") if key in keys}) > 1:
+        raise SearchError(f"{path}: has some of 'edp', 'energy_pj' and 'cycles', expected all or none")
     return table
 
 
