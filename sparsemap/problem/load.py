@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import EvaluationError, Mistake, SpecError, placed, shortened, unknown
+from ..errors import EvaluationError, Mistake, SpecError, shortened, unknown
 from ..pieces import defaults
 from ..pieces.contracts import Array, Piece
 from ..pieces.registry import Registry, is_path
@@ -89,8 +89,7 @@ def make_problem(
 def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
     """A piece by name, path of a TOML file, table, or the piece itself."""
     if isinstance(value, str | os.PathLike):
-        with placed(kind.replace("-", "_") if file else "", file):
-            return registry.resolve(kind, value)
+        return registry.resolve(kind, value)
     return registry.build(kind, value, file, kind.replace("-", "_"))
 
 
