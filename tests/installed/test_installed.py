@@ -33,6 +33,7 @@ def test_units_are_compiled(package):
     assert room(package) is import_module(f"{package}.unit")
 
 
+@pytest.mark.slow
 def test_the_first_search_repeats_the_digits_of_the_readme():
     printed = run("search", "mm3", "cloud", "--budget", "20000").stdout
     assert re.search(r"^EDP +1\.981e\+12 ", printed, re.M) and re.search(r"^cycles +10,955 ", printed, re.M)
