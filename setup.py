@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import tomllib
 from pathlib import Path
@@ -67,6 +68,17 @@ class BuildUnits(build_ext):
         Path(ext.sources[0]).write_text(wide, "utf-8")
         super().build_extension(ext)
 
+    def copy_extensions_to_source(self) -> None:
+        """Also removes units of earlier builds with another suffix: Python would load these first."""
+        super().copy_extensions_to_source()
+        for ext in self.extensions:
+            package, _, name = ext.name.rpartition(".")
+            folder = Path(self.get_finalized_command("build_py").get_package_dir(package))
+            built = folder / Path(self.get_ext_filename(ext.name)).name
+            for file in folder.glob(f"{name}.*") if built.exists() else ():
+                if file != built and file.suffix in (".so", ".pyd"):
+                    file.unlink()
+
 
 def unit(package: str) -> Extension:
     """The compiled unit of a folder `inner`; without a compiler CPython runs its modules, with the same numbers."""
@@ -74,9 +86,13 @@ def unit(package: str) -> Extension:
     flags = [] if os.name == "nt" else ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")
-    return Extension(f"{package}.unit", sorted(map(str, folder.glob("*.py"))), optional=True, extra_compile_args=flags)
+    sources = sorted(map(str, folder.glob("*.py")))
+    return Extension(f"{package}.unit", sources, optional=True, extra_compile_args=flags, **STABLE)
 
 
+LIMITED = platform.python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+STABLE = {"py_limited_api": True, "define_macros": [("Py_LIMITED_API", "0x030B0000")]} if LIMITED else {}
+"""Units for the stable ABI of CPython 3.11: one wheel per system serves later versions too."""
 HERE = Path(__file__).parent.resolve()
 PAGES = "sparsemap_plugins.kit.pages"
 """The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
@@ -105,5 +121,6 @@ setup(
         *(unit(name) for name in plugins if name.endswith(".inner")),
     ],
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas, "build_ext": BuildUnits},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
     setup_requires=project["dependencies"],
 )

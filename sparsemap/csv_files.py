@@ -10,14 +10,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .errors import SpecError
+
 
 def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """Lines of a CSV file, each a table by column name; apostrophes added by `csv_text` are removed."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return [
-            {key: value[1:] if _is_quoted(value) else value for key, value in row.items()}
-            for row in csv.DictReader(file)
-        ]
+    """Lines of a CSV file, each a table by column name; apostrophes added by `csv_text` are removed. SpecError for a
+    file of another kind."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return [
+                {key: value[1:] if _is_quoted(value) else value for key, value in row.items()}
+                for row in csv.DictReader(file)
+            ]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SpecError.at(path, "", f"is not CSV: {error}") from None
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:

@@ -24,7 +24,18 @@ PLUGINS = ROOT / "plugins"
 ROOMS = ("inner", "spec", "pieces", "problem", "searching", "study", "testing", "cli")
 """Folders of the core in the order of the flow: a module imports from its own room and from those before it."""
 
-SHARED = ("csv_files", "errors", "extras", "files", "large_primes", "markdown", "plots", "primes", "writing")
+SHARED = (
+    "csv_files",
+    "errors",
+    "extras",
+    "file_formats",
+    "files",
+    "large_primes",
+    "markdown",
+    "plots",
+    "primes",
+    "writing",
+)
 """Modules beside the rooms that every room may import; they import none."""
 
 HEAVY = (
@@ -270,6 +281,56 @@ def test_plugins_never_import_each_other() -> None:
         if item.package == "sparsemap_plugins" and item.name.split(".")[1:2] != [path.relative_to(PLUGINS).parts[0]]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+PAGE = (ROOT / "docs" / "stability.md").read_text("utf-8")
+
+
+def stable_modules() -> set[str]:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| modules |"))
+    return set(re.findall(r"`(sparsemap[\w.]*)`", row))
+
+
+def provisional_modules() -> set[str]:
+    rows = re.findall(r"^\| `(sparsemap[\w.]*)` \| (.*) \|$", PAGE, re.M)
+    return {f"{room}.{name}" for room, names in rows for name in re.findall(r"`([\w.]+)`", names)}
+
+
+def test_plugins_import_public_modules_alone() -> None:
+    public = stable_modules() | provisional_modules()
+    wrong = [
+        f"{shown(path)}:{item.line} imports {item.name}, which docs/stability.md does not list"
+        for path in plugin_files()
+        for item in imports(path)
+        if item.package == "sparsemap" and item.name not in public
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plugins_import_no_private_names() -> None:
+    wrong = [
+        f"{shown(path)}:{node.lineno} imports {alias.name}"
+        for path in plugin_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "sparsemap"
+        for alias in node.names
+        if alias.name.startswith("_") and alias.name != "__version__"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_listed_module_exists_and_is_imported() -> None:
+    used = {item.name for path in plugin_files() for item in imports(path)}
+    assert provisional_modules() <= used, "shorten the list of docs/stability.md"
+    for name in stable_modules() | provisional_modules():
+        import_module(name)
+
+
+def test_plugins_to_start_from_import_listed_modules_alone() -> None:
+    """The pages of plugins, which `new-plugin` cuts its files from."""
+    texts = "".join(path.read_text("utf-8") for path in sorted((ROOT / "docs" / "plugins").glob("*.md")))
+    used = set(re.findall(r"^(?:from|import) (sparsemap[\w.]*)", texts, re.M))
+    assert used <= stable_modules() | provisional_modules()
 
 
 def test_only_toml_text_imports_toml() -> None:

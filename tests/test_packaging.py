@@ -55,3 +55,28 @@ def test_every_data_file_is_in_a_package_that_setup_lists(given: dict) -> None:
             if package not in packages or not any(fnmatch(file.name, text) for text in data[package]):
                 lost.append(str(file.relative_to(ROOT)))
     assert not lost
+
+
+def test_units_of_earlier_builds_with_another_suffix_are_removed(
+    given: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python prefers the suffix of its own version, whatever was built last."""
+    from setuptools import Distribution, Extension
+
+    monkeypatch.chdir(tmp_path)
+    made = Distribution({"packages": ["mine"], "ext_modules": [Extension("mine.unit", [], py_limited_api=True)]})
+    build = given["cmdclass"]["build_ext"](made)
+    build.build_lib = "lib"
+    build.ensure_finalized()
+    built = Path("lib", build.get_ext_filename("mine.unit"))
+    old = [Path("mine", name) for name in ("unit.cpython-311-x86_64-linux-gnu.so", "unit.so", "unit.pyd")]
+    for file in (built, *old, Path("mine", "unit.py")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    build.copy_extensions_to_source()
+    assert {path.name for path in Path("mine").iterdir()} == {built.name, "unit.py"} and "abi3" in built.name
+
+
+def test_wheels_are_for_the_stable_abi(given: dict) -> None:
+    assert given["options"] == {"bdist_wheel": {"py_limited_api": "cp311"}}
+    assert all(unit.py_limited_api and unit.optional for unit in given["ext_modules"])

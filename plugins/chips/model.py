@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from sparsemap import CostModel, Evaluation, Problem
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import shown
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.constraints import broken_of
@@ -33,6 +34,7 @@ from .layers import Inner, KnownChip, Weight, with_widest
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 logger = logging.getLogger("sparsemap")
+LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress", fields={"a list": "networks"})
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",
@@ -83,9 +85,10 @@ class Tried:
         rows = list[dict[str, Any]]()
         if self.path.exists() and not overwrite:
             *complete, _ = self.path.read_bytes().split(b"\n")
-            first, *lines = complete or [sealed(about).encode()]
+            first, *lines = complete or [sealed(LINES.stamped(about)).encode()]
             if (found := unsealed(first)) is None:
                 raise JournalMismatch(f"{shown(self.path)} is damaged: its first line says of no search. {ADVICE}")
+            found = LINES.opened(found, shown(self.path))
             if found != about:
                 check_file(self.path, ", ".join(found.get("networks", ())), found, about)
                 lines = []
@@ -94,7 +97,7 @@ class Tried:
                 text = "%s: %d of %d lines are damaged; these chips are searched again"
                 logger.warning(text, shown(self.path), lost, len(lines))
         self.lines |= {(row["digest"], row["batch"], row["stage"]): row for row in rows}
-        write_text(self.path, "".join(f"{sealed(row)}\n" for row in (about, *rows)))
+        write_text(self.path, "".join(f"{sealed(row)}\n" for row in (LINES.stamped(about), *rows)))
 
     def add(self, row: dict[str, Any]) -> None:
         """Record the row of a chip's stage."""

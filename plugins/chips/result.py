@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from sparsemap.csv_files import csv_text
+from sparsemap.file_formats import CHIP, SPEC
 from sparsemap.files import four_digits, percent, times
 from sparsemap.spec import toml_text
 from sparsemap.spec.units import format_energy
@@ -122,8 +123,8 @@ class ChipResult:
         keys = (*TOTALS, "area_mm2")
         front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
-            CHIP_FILE: toml_text.dumps(self.hardware),
-            RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n",
+            CHIP_FILE: toml_text.dumps(SPEC.stamped(self.hardware)),
+            RESULT_FILE: json.dumps(CHIP.stamped(self.to_dict()), indent=2) + "\n",
             LAYERS_FILE: csv_text(self.rows()),
             FRONT_FILE: csv_text(front),
         }

@@ -17,6 +17,7 @@ import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.errors import listed
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import shown
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.constraints import broken_of
@@ -38,6 +39,7 @@ from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
 
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
+REFERENCE_FORMAT = FileFormat("chip-reference", "`reference.json`: reference designs of a search for a chip")
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Searchers of chips, for a single objective value and for several."""
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
@@ -229,7 +231,7 @@ class ChipSearch:
             kept = unsealed(file.read_bytes())
             if kept is None:
                 logger.warning("%s is damaged; the reference designs are searched again", shown(file))
-            elif kept.get("about") == about:
+            elif (kept := REFERENCE_FORMAT.opened(kept, shown(file))).get("about") == about:
                 return kept["found"]
         wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
         run = self._layers("reference designs")
@@ -237,7 +239,7 @@ class ChipSearch:
         if found["reason"]:
             raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
         found["seconds"] = found["cycles"] / float(self.problem.chip.clock_hz)
-        write_text(file, sealed({"about": about, "found": found}))
+        write_text(file, sealed(REFERENCE_FORMAT.stamped({"about": about, "found": found})))
         return found
 
     def chosen(self, searcher: str, reference: Mapping[str, Any]) -> ChipResult:

@@ -13,6 +13,7 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
+from sparsemap.file_formats import SPEC
 from sparsemap.files import shown
 from sparsemap.pieces.contracts import Operation
 from sparsemap.pieces.contracts.base import Array
@@ -177,7 +178,7 @@ class ModelImport:
         return sum(node.repeat * node.macs for node in self.nodes)
 
     def write(self) -> None:
-        head = {key: value for key, value in self.table.items() if key != "layers"}
+        head = SPEC.stamped({key: value for key, value in self.table.items() if key != "layers"})
         lines = [f"  {toml_text.inline(layer)}," for layer in self.table["layers"]]
         write_text(self.out, "\n".join([toml_text.dumps(head).rstrip(), "layers = [", *lines, "]", ""]))
 

@@ -14,6 +14,7 @@ import attrs
 
 from sparsemap import __version__
 from sparsemap.errors import SpecError, unknown
+from sparsemap.file_formats import SPEC
 
 if TYPE_CHECKING:
     from sparsemap.pieces.registry import Registry
@@ -84,7 +85,7 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     }  # fmt: skip
     files = {"pyproject.toml": TEXTS["project"], "README.md": TEXTS["readme"], "plugin_name/__init__.py": module}
     if spec:
-        files["plugin_name/plugin-name.toml"] = spec
+        files["plugin_name/plugin-name.toml"] = f'format = "{SPEC.text}"\n{spec}'
     files["tests/test_plugin_name.py"] = _tests(example, spec, kind)
     return {filled(path, values): filled(text, values) for path, text in files.items()}
 

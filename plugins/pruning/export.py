@@ -14,6 +14,7 @@ import numpy as np
 from sparsemap.arrays import write_array
 from sparsemap.csv_files import csv_text
 from sparsemap.errors import SparseMapError
+from sparsemap.file_formats import MASKS, SPEC
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec import toml_text
 from sparsemap.writing import write_text
@@ -72,7 +73,7 @@ class PrunedLayers:
         whole |= {key: sum(row[key] for row in rows) for key in ("blocks", "kept_blocks")}
         whole |= {"flops_ratio": flops_ratio(self.masks, macs)}
         rows.append(whole | {"utilisation": utilisation(mask.words for mask in self.masks.values())})
-        write_text(folder / "masks.json", json.dumps({"layers": profile}, indent=1) + "\n")
+        write_text(folder / "masks.json", json.dumps(MASKS.stamped({"layers": profile}), indent=1) + "\n")
         write_text(folder / "summary.csv", csv_text(rows))
         return rows
 
@@ -94,6 +95,7 @@ class PrunedLayers:
         grid = self.masks[name].grid
         order = "input channel fastest" if grid.order == "hwc" else "kernel fastest"
         spec = {
+            "format": SPEC.text,
             "kind": "workload",
             "name": file,
             "description": f"Layer {name} of {self.source} as a matrix product; k runs over kernel and input channels,"

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError, shortened
+from sparsemap.file_formats import MASKS
 from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 
@@ -29,8 +30,7 @@ class Split:
 
 def read_splits(path: Path) -> dict[str, Split]:
     """Splits by layer, from a `masks.json` such as `{"layers": {"conv2": {"split": {"rows": 4, "in_blocks": 2}}}}`."""
-    table = read_json(path)
-    layers = table.get("layers") if isinstance(table, dict) else None
+    layers = MASKS.opened(read_json(path), shown(path)).get("layers")
     if not isinstance(layers, dict):
         raise SpecError.at(shown(path), "layers", f"found {shortened(layers)}, expected a table of layers")
     known, found = [field.name for field in attrs.fields(Split)], {}

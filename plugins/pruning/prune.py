@@ -20,6 +20,7 @@ from sparsemap.cli import output
 from sparsemap.csv_files import csv_text
 from sparsemap.errors import SparseMapError, unknown
 from sparsemap.extras import need
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import percent, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.writing import temporary, write_text
@@ -57,6 +58,7 @@ CHOICES: dict[str, Iterable[str]] = {
 """Choices by option."""
 HYBRID_DEFAULTS = {"network": "conv3-fc2", "criterion": "saliency", "unit": "words", "block": "16x16"}
 BY_LAYER_DEFAULTS = {"network": "conv3-fc1", "criterion": "l2", "unit": "channels", "block": "8x8"}
+PRUNING = FileFormat("pruning", "`prune.json`: options of `sparsemap extra prune`; also for `summary.csv`, `runs.csv`")
 Options = Mapping[str, Any]
 """The options of the verb by name, None for absent options."""
 
@@ -91,7 +93,7 @@ def job_of(given: Options, trains: bool) -> Job:
 def write_options(source: str, options: Options) -> None:
     """`prune.json`: source and options of the files beside it."""
     given = {key: value for key, value in options.items() if value is not None and key != "out"}
-    table = {"version": __version__, "source": source, **given}
+    table = PRUNING.stamped({"version": __version__, "source": source, **given})
     write_text(options["out"] / "prune.json", json.dumps(table, indent=1, default=str) + "\n")
 
 

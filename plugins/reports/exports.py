@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap import Exporter, Result
 from sparsemap.csv_files import csv_text
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import aligned, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem import design_file
@@ -16,6 +17,7 @@ from sparsemap.problem.orders import classes, orders_of, reordered
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
+REPORT = FileFormat("report", "`report.json` of `sparsemap export --to json`")
 ORDERS_SHOWN = 12
 """Classes of orders in the text; `--json` has all."""
 
@@ -44,7 +46,7 @@ class JsonReport(Exporter):
     file_name: ClassVar[str] = "report.json"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return json.dumps(self.data(result, problem), indent=2) + "\n"
+        return json.dumps(REPORT.stamped(self.data(result, problem)), indent=2) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
         design = plain(design_file.dump(result.found.design, result.found.numbers))

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
+from sparsemap.file_formats import FileFormat
 from sparsemap.markdown import markdown_text
 from sparsemap.plots import page
 from sparsemap.problem import design_file
@@ -61,6 +62,7 @@ def _has_table(value: Any) -> bool:
 
 COLUMNS = ("bounds", "order", "formats", "mechanisms", "decoded")
 QUIRKS = "timeloop-v3"
+EXPECTED = FileFormat("expected", "`expected.json` of an export for Timeloop")
 
 
 class TimeloopExporter(Exporter):
@@ -78,7 +80,7 @@ class TimeloopExporter(Exporter):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")
         there = expected(written, own)
         texts["README.md"] = readme(problem, list(texts), own, there, looks)
-        texts["expected.json"] = json.dumps(there.numbers, indent=2) + "\n"
+        texts["expected.json"] = json.dumps(EXPECTED.stamped(there.numbers), indent=2) + "\n"
         if "sparse-opt.yaml" not in texts:
             (Path(path) / "sparse-opt.yaml").unlink(missing_ok=True)  # of another design
         for name, text in texts.items():

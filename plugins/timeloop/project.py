@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SpecError
+from sparsemap.file_formats import DESIGN, SPEC, FileFormat
 from sparsemap.files import shown
 from sparsemap.spec import toml_text
 from sparsemap.writing import write_texts
@@ -26,6 +27,7 @@ from .project_sparse import OLDER_QUIRKS, condenses, sparse_design, sparse_targe
 from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
 PARTS = ("workload", "hardware", "space", "design")
+IMPORT = FileFormat("import", "`import.json`: notes on an imported Timeloop project")
 FILES = 500
 """Most YAML files in the folders of a project."""
 PARTS_OF_A_PROJECT = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT", "constraints")
@@ -254,14 +256,18 @@ def _sizes(project: YamlTable) -> dict[str, int]:
 
 def write(imported: Imported, out: Path) -> list[Path]:
     """Write a TOML file per part, and the notes as `import.json` and `import.md`; delete files of missing parts."""
-    texts = {out / f"{part}.toml": toml_text.dumps(table) for part, table in imported.tables.items()}
+    texts = {out / f"{part}.toml": toml_text.dumps(_stamped(table)) for part, table in imported.tables.items()}
     rows = []
     for note in imported.notes:
         place = attrs.asdict(note.source)
         rows.append({"verdict": note.verdict, **place, "text": note.text, "cause": note.cause, "stops": note.stops})
-    texts[out / "import.json"] = json.dumps(rows, indent=2) + "\n"
+    texts[out / "import.json"] = json.dumps(IMPORT.stamped({"notes": rows}), indent=2) + "\n"
     texts[out / "import.md"] = markdown(imported)
     return write_texts(texts, [out / f"{part}.toml" for part in PARTS if part not in imported.tables])
+
+
+def _stamped(table: Mapping[str, Any]) -> dict[str, Any]:
+    return (DESIGN if table.get("kind") == DESIGN.name else SPEC).stamped(table)
 
 
 def markdown(imported: Imported) -> str:

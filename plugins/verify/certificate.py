@@ -29,6 +29,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import SearchError, SpecError
+from sparsemap.file_formats import CERTIFICATE
 from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -38,7 +39,6 @@ from sparsemap.problem.load import load_problem
 
 from .unavoidable import Unavoidable
 
-FORMAT = "sparsemap certificate 1"
 NUMBER = (int, float)
 NEEDED: dict[str, Any] = {
     "design": str, "within": NUMBER, "score": NUMBER, "proved": bool, "problem": dict, "classes": dict,
@@ -146,8 +146,7 @@ def _read(path: Path) -> dict[str, Any]:
         table = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SpecError.at(path, "", f"cannot be read as JSON: {error}") from None
-    if not isinstance(table, dict) or table.get("format") != FORMAT:
-        raise SpecError.at(path, "format", f"expected '{FORMAT}', as `sparsemap search --prove --out DIR` writes it")
+    table = CERTIFICATE.opened(table, str(path))
     for key, kind in NEEDED.items():
         value = table.get(key)
         if not isinstance(value, kind) or (kind is NUMBER and isinstance(value, bool)):

@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 
 from sparsemap.arrays import read_arrays
-from sparsemap.errors import Mistake, SpecError, unknown
+from sparsemap.errors import Mistake, SpecError, shortened, unknown
+from sparsemap.file_formats import MASKS
 from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.network import Node
@@ -213,9 +214,9 @@ def read_masks(path: Path) -> dict[str, Array]:
     if path.suffix != ".json":
         raise SpecError.at(shown(path), "", "expected masks as a .npz file, a folder of .npy files, or masks.json")
     table = read_json(path, LARGEST)
-    layers = table.get("layers") if isinstance(table, dict) else None
+    layers = MASKS.opened(table, shown(path)).get("layers")
     if not isinstance(layers, dict):
-        raise SpecError.at(shown(path), "layers", "expected a table by layer")
+        raise SpecError.at(shown(path), "layers", f"found {shortened(layers)}, expected a table by layer")
     given = {name: entry.get("mask") for name, entry in layers.items() if isinstance(entry, dict)}
     return {
         name: _mask(path.parent / mask) if isinstance(mask, str) else _blocks(mask, f"{shown(path)}: layers.{name}")

@@ -13,6 +13,8 @@ import numpy as np
 
 from sparsemap.csv_files import csv_text
 from sparsemap.errors import SpecError, placed
+from sparsemap.file_formats import MASKS as MASKS_FORMAT
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.structuring import Reader
@@ -27,6 +29,7 @@ from .schedule import LayerPlan, Schedule, TensorSlice, compile_layers
 from .splits import Splits
 
 KIND = "aie2-schedule"
+SCHEDULE_FORMAT = FileFormat("schedule", "`schedule.json` of `sparsemap extra compile`; also for its `layers.csv`")
 SCHEDULE, MASKS, LAYERS = "schedule.json", "masks.json", "layers.csv"
 SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "density")
 SPLIT = ("co", "ci", "rows", "tiles", "passes")
@@ -47,8 +50,8 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
     lines = [{"layer": one["name"]} | {key: one[key] for key in keys} | one["durations"] for one in layers]
     texts = {
         folder / LAYERS: csv_text(lines),
-        folder / MASKS: json.dumps({"layers": kept}) + "\n",
-        folder / SCHEDULE: _json(table),
+        folder / MASKS: json.dumps(MASKS_FORMAT.stamped({"layers": kept})) + "\n",
+        folder / SCHEDULE: _json(SCHEDULE_FORMAT.stamped(table)),
     }
     write_texts(texts)
     return list(texts)
@@ -137,6 +140,7 @@ def read_schedule(folder: Path) -> Compiled:
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap extra compile` wrote")
+    table = SCHEDULE_FORMAT.opened(table, shown(path))
     with placed("", shown(path)):
         name, hardware = (_read(table, key, str) for key in ("network", "hardware"))
         schedule, instructions = _compiled_again(table, read_masks(path.parent / MASKS))

@@ -41,7 +41,7 @@ MODULES = {
     ".study": ("run", "compare"),
     ".show": ("evaluate", "show", "export"),
     ".pieces": ("list", "describe", "check", "plugins", "schema"),
-    ".verbs": ("extra", "import", "init"),
+    ".verbs": ("extra", "import", "init", "cite"),
 }
 """The built-in verbs by their module in this folder."""
 
@@ -54,6 +54,8 @@ _TITLES = {
 }
 GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
 """The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+SHORT = frozenset({"cite"})
+"""Verbs below `extra` that also work without the word."""
 _RENAMED = "diff:compare describe:list evaluate:show import-model:import import-problem:import import-timeloop:import wbs:paper"
 RENAMED: dict[str, str] = dict(pair.split(":") for pair in _RENAMED.split())
 """Verbs of earlier releases, which work for one more, by the verb that does their work now."""
@@ -119,7 +121,7 @@ class Verbs(click.Group):
         if args and not args[0].startswith("-"):
             if self.get_command(ctx, args[0]) is None:
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
-            if args[0] in self._built_in - USUAL:
+            if args[0] in self._built_in - USUAL - SHORT:
                 say_moved(args[0])
         return super().resolve_command(ctx, args)
 

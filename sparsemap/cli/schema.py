@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from ..file_formats import DESIGN, KEY, SPEC
 from ..pieces.contracts import Piece
 from ..pieces.contracts.base import Naming
 from ..pieces.data_specs import DESIGN_KIND
@@ -100,7 +101,7 @@ class Writer:
         """Schema with the common keys and the keys of all types of a kind, then the allowed keys per type."""
         types_of = self.registry.types(kind)
         names = sorted({*self.registry.names(kind), *types_of})
-        found: Schema = {"kind": {"const": kind}}
+        found: Schema = {"kind": {"const": kind}, **({KEY: {"const": SPEC.text}} if whole else {})}
         found[type_key] = {"enum": list(types_of) if whole else names, "description": "The class of the piece."}
         found["extends"] = {"enum": names, "description": "A spec to start from: tables merge, lists are replaced."}
         found["override"] = {"type": "boolean", "description": "Whether it wins over another piece of its name."}
@@ -136,7 +137,11 @@ class Writer:
         when += [{**without, "required": ["extends"], "properties": {"extends": {"enum": mine}}}]
         if name == default and whole:
             when.append({"not": {"anyOf": [{"required": [type_key]}, {"required": ["extends"]}]}})
-        then: Schema = {"propertyNames": {"enum": ["kind", type_key, "extends", "override", *own]}} if several else {}
+        then: Schema = (
+            {"propertyNames": {"enum": ["kind", *([KEY] if whole else []), type_key, "extends", "override", *own]}}
+            if several
+            else {}
+        )
         required = [key for key, about in own.items() if about.default is attrs.NOTHING]
         if whole and required:
             then |= {"if": {"not": {"required": ["extends"]}}, "then": {"required": required}}
@@ -209,7 +214,7 @@ class Writer:
         texts: Schema = {"type": "string"}
         loops: Schema = {"type": "array", "items": {"type": "string", "pattern": design_file.LOOP.pattern}}
         keys: Schema = {key: {} for key in design_file.KNOWN}
-        keys |= {"kind": {"const": DESIGN_KIND}, "name": texts, "description": texts}
+        keys |= {KEY: {"const": DESIGN.text}, "kind": {"const": DESIGN_KIND}, "name": texts, "description": texts}
         for key in ("workload", "hardware", "cost_model", "objective"):
             keys[key] = self.named(kind := key.replace("_", "-"), Naming(kind, paths=True))
         keys["mapping"] = by_name(loops, 'Loops of every mapping level from outer to inner, such as "m=4".')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -80,8 +79,10 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 def designs_in(path: str) -> dict[str, str]:
     """Paths of designs: of a design itself, under the empty name, or below a folder by step, layer or cell."""
+    from ..file_formats import NETWORK
     from ..searching.result import DESIGN_FILE
-    from ..study.cells import PLAN_FOLDER
+    from ..searching.written import read_result
+    from ..study.cells import NETWORK_FILES, PLAN_FOLDER
 
     folder, order = Path(path), dict[str, int]()
     if (folder / DESIGN_FILE).exists():
@@ -89,8 +90,8 @@ def designs_in(path: str) -> dict[str, str]:
     below = list(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))
     planned = {file.parents[1] for file in below}
     below += [file.parent for file in folder.glob(f"**/{DESIGN_FILE}") if file.parents[1] not in planned]
-    with suppress(OSError, ValueError, LookupError):  # the layers of a network have an order
-        table = json.loads((folder / "network.json").read_text("utf-8"))
+    with suppress(SearchError, LookupError):  # the layers of a network have an order
+        table = read_result(folder / NETWORK_FILES[-1], NETWORK)
         rows = [*table["layers"], *table.get("fused", {}).get("layers", ())]
         order = {row.get("design", row["searched"]): at for at, row in reversed(list(enumerate(rows)))}
     below.sort(key=lambda one: (order.get(one.relative_to(folder).as_posix(), len(order)), str(one)))

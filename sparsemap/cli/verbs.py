@@ -1,4 +1,4 @@
-"""Verbs for access to other verbs, `extra` and `import`, and `init`."""
+"""Verbs for access to other verbs, `extra` and `import`, and `init` and `cite`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Extra(click.Group):
 
 @click.group("extra", cls=Extra)
 def extra() -> None:
-    """Pruning, sweeps, schemas, training, weight blocks."""
+    """Citations, pruning, sweeps, schemas, training, weight blocks."""
 
 
 class Importer(click.Command):
@@ -76,6 +76,7 @@ def init(folder: Path, workload: str, hardware: str) -> None:
 
     FOLDER gets workload.toml and hardware.toml. Both are copies of pieces from `sparsemap list workload` and `sparsemap
     list hardware`, with their comments."""
+    from ..file_formats import SPEC
     from ..pieces.registry import is_path
     from ..writing import write_texts
 
@@ -87,7 +88,7 @@ def init(folder: Path, workload: str, hardware: str) -> None:
         end = next((at for at, line in enumerate(lines) if line.startswith("[")), len(lines))
         about = "#:schema", "kind =", "name =", "description =", "source ="
         head = [line for line in lines[:end] if not line.startswith(about)]
-        own = f'kind = "{kind}"\nname = "my-{kind}"\n'
+        own = f'format = "{SPEC.text}"\nkind = "{kind}"\nname = "my-{kind}"\n'
         texts[folder / f"{kind}.toml"] = "".join([own, *head, *lines[end:]])
     if there := [str(path) for path in texts if path.exists()]:
         raise SearchError(f"{listed(there)} exist; name another folder: sparsemap init FOLDER")
@@ -96,4 +97,13 @@ def init(folder: Path, workload: str, hardware: str) -> None:
     answer({"files": [first, second]}, lambda: click.echo(f"wrote {first} and {second}; edit them, then:\n\n{then}"))
 
 
-VERBS = (extra, import_, init)
+@click.command()
+def cite() -> None:
+    """Print BibTeX of SparseMap and of its papers."""
+    from .citing import bibtex, citation
+
+    table = citation()
+    answer(table, bibtex(table))
+
+
+VERBS = (extra, import_, init, cite)

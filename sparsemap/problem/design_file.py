@@ -37,7 +37,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import DesignError, Mistake, SpecError, nearest
+from ..errors import DesignError, Mistake, SpecError, nearest, placed
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.contracts import Loops, Piece, Workload
@@ -167,7 +167,8 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     space = SpaceSpec(name=DESIGN_KIND, segments=tuple(tables), tables=tables, stored=table.get("stored", {}))
     known: Any = _Inlined(registry, pieces, file) if pieces else registry
     scored = beside.get("objective", defaults.OBJECTIVE), beside.get("cost_model", defaults.COST_MODEL)
-    problem = make_problem(known, beside["workload"], beside["hardware"], space, *scored, file)
+    with placed("", file):
+        problem = make_problem(known, beside["workload"], beside["hardware"], space, *scored, file)
     missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]
     if missing:
         text = f"missing; cost model '{problem.cost_model.name}' needs it"

@@ -136,7 +136,7 @@ def _result(folder: Path, partial: bool = False) -> dict[str, Any]:
         table = read_result(folder)
     except SearchError:
         return {}
-    return table if isinstance(table, dict) and table.get("interrupted") in (False, partial) else {}
+    return table if table.get("interrupted") in (False, partial) else {}
 
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:

@@ -6,7 +6,7 @@ the arguments of the search, then grows by a record per batch (per design 8 byte
 reasons, and the same for each scenario) and is read one record at a time. A torn or damaged end, left by `kill -9`, a
 crash or a full disk, counts as never written.
 
-    b"sparsemap journal 2\\n"
+    b"sparsemap journal 2\\n", the format of `file_formats.py`
     owner    64 bytes of text: the writing process, for messages; not checked
     header   length (uint32), JSON text, CRC-32 (uint32)
     record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
@@ -32,6 +32,7 @@ import attrs
 import numpy as np
 
 from ..errors import SearchError, readable
+from ..file_formats import JOURNAL
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from .driver import Search
     from .race import Race
 
-KIND = b"sparsemap journal "
-MAGIC = KIND + b"2\n"
+MAGIC = f"{JOURNAL.text}\n".encode()
+KIND = MAGIC.rstrip(b"\n0123456789")
 OWNER_BYTES = 64
 HEAD = struct.Struct("<IIIId")
 WORD = 8

@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..file_formats import CERTIFICATE
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE
 from ..problem.design_file import problem_tables
 from .archive import Row
 from .driver import Search
 
-FORMAT = "sparsemap certificate 1"
 SHOWN = 3
 """Remaining classes named in a text."""
 
@@ -81,12 +81,12 @@ class Proof:
         ruled = np.where(self.tried, "tried", np.where(np.isin(np.arange(len(self.least)), self.left), "left", "bound"))
         columns = {**self.labels, **self.costs, "score": self.least, "by": ruled}
         table = {
-            "format": FORMAT, "design": design, "within": self.within, "score": _plain(self.score), "proved": self.proved,
+            "design": design, "within": self.within, "score": _plain(self.score), "proved": self.proved,
             "bound": _plain(self.bound), "problem": self.problem,
             "progress": [[designs, _plain(gap)] for designs, gap in self.progress],
             "classes": {name: values.tolist() for name, values in columns.items()},
         }  # fmt: skip
-        return json.dumps(table) + "\n"
+        return json.dumps(CERTIFICATE.stamped(table)) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """For `result.json`."""

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ..csv_files import csv_text
-from ..errors import DesignError, PluginError, SearchError
-from ..files import percent
+from ..errors import DesignError, PluginError, SearchError, SpecError, shortened
+from ..files import percent, shown
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
@@ -25,6 +25,9 @@ from ..spec import toml_text
 from ..writing import write_texts
 from .best import Best
 from .result import FRONT_FILE, FRONT_FOLDER, HISTORY_FILE, PARTIAL_FOLDER, RESULT_FILE, TIMING_FILE, Result
+
+if TYPE_CHECKING:
+    from ..file_formats import FileFormat
 
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
 """Columns of a history with their types."""
@@ -122,6 +125,8 @@ def files(result: Result, folder: Path) -> list[Path]:
 
 def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
     """`Result.write`."""
+    from ..file_formats import RESULT
+
     partial, folder = folder / PARTIAL_FOLDER, result.place(folder)
     if not overwrite:
         from .folder import check_result
@@ -140,7 +145,7 @@ def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
     texts[folder / CERTIFICATE_FILE] = result.proof.certificate() if result.proof and result.best else ""
     times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in result.history]
     texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
-    texts[folder / RESULT_FILE] = json.dumps(result.to_dict(folder), indent=2) + "\n"
+    texts[folder / RESULT_FILE] = json.dumps(RESULT.stamped(result.to_dict(folder)), indent=2) + "\n"
     earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
     texts = {path: text for path, text in texts.items() if text}
     others = {folder / name for name in (DESIGN_FILE, FRONT_FILE, CERTIFICATE_FILE, COMMAND_FILE)}
@@ -152,11 +157,12 @@ def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
 
 def design_text(best: Best, folder: Path | None = None) -> str:
     """`Best.text`."""
+    from ..file_formats import DESIGN
     from ..problem import design_file
 
     every = {name: there.numbers.items() for name, there in best.scenarios.items()}
     finite = {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
-    table = design_file.dump(best.design, best.numbers, finite)
+    table = DESIGN.stamped(design_file.dump(best.design, best.numbers, finite))
     if folder is None:
         return toml_text.dumps(table)
     for density in table.get("workload", {}).get("density", {}).values():
@@ -185,20 +191,27 @@ def _says_interrupted(folder: Path) -> bool | None:
     """Whether the result in a folder is of an interrupted search; None without a result."""
     try:
         found = read_result(folder / RESULT_FILE)
-    except SearchError:
+    except (SearchError, SpecError):
         return None
-    said = found.get("interrupted") if isinstance(found, dict) else None
+    said = found.get("interrupted")
     return said if isinstance(said, bool) else None
 
 
-def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, from the path of its folder, or of another file written by a search or a run."""
-    path = Path(path)
+def read_result(path: Path | str, form: FileFormat | None = None) -> dict[str, Any]:
+    """The table of a `result.json`, from the path of its folder, or of a JSON file of another format (`form`).
+
+    SearchError for an unreadable file, SpecError for a file of another format or version."""
+    from ..file_formats import RESULT
+
+    path, form = Path(path), form or RESULT
     path = path / RESULT_FILE if path.is_dir() else path
     try:
-        return json.loads(path.read_text("utf-8"))
+        table = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SearchError(f"{path}: {error}") from None
+    if not isinstance(table, dict):
+        raise SearchError(f"{path}: found {shortened(table)}, expected a table of format '{form.text}'")
+    return form.opened(table, shown(path))
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError, placed, unknown
-from ..files import read_bytes
+from ..files import read_bytes, shown
 from .structuring import expected_found, join
 
 
@@ -18,15 +18,21 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
     """The table in a TOML file. Raises SpecError for a missing file, or for anything but UTF-8 and TOML (with line and
     column).
 
-    For a missing file, the error names the file of a similar name beside it, if of this `kind`."""
+    For a missing file, the error names the file of a similar name beside it, if of this `kind`. The key `format` of a
+    file by SparseMap is checked and left out."""
     text = b""
     try:
         text = read_bytes(path)
-        return tomllib.loads(text.decode("utf-8-sig"))
+        table = tomllib.loads(text.decode("utf-8-sig"))
     except (SpecError, ValueError, RecursionError) as error:
         from .unread import why_not
 
         raise why_not(Path(path), kind, text, error) from None
+    if "format" not in table:
+        return table
+    from ..file_formats import opened_toml
+
+    return opened_toml(table, kind, shown(path))
 
 
 HEAD = re.compile(rb'(?:\s*#[^\n]*\n)*\s*kind = "([\w-]+)"\r?\nname = "([\w-]+)"\r?\n')

@@ -15,7 +15,9 @@ from typing import Any
 
 import attrs
 
+from ..csv_files import read_csv
 from ..errors import SearchError, SpecError, shortened
+from ..file_formats import STUDY
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..pieces.study_spec import Study
@@ -25,12 +27,13 @@ from ..searching.budget import Budget
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken
 from ..searching.shortfalls import Shortfall
+from ..searching.written import read_result
 from ..spec.unstructuring import plain
 from ..writing import is_temporary
 
 logger = logging.getLogger("sparsemap")
 
-TABLE_FILES = ("table.csv", "table.md")
+TABLE_FILES = ("table.csv", "table.md", "study.json")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
 FUSED_FILES = ("fused.csv", "fused.md")
 STEADY_FILES = ("steady.csv", "steady.md")
@@ -208,6 +211,18 @@ def placed(folder: Path, names: Iterable[str], partial: bool, stays: bool) -> Pa
         with suppress(OSError):  # it holds something else, or is not there
             beside.rmdir()
     return folder
+
+
+def read_table(folder: Path) -> list[dict[str, str]]:
+    """Rows of a study's `table.csv`, after `check_table`."""
+    check_table(folder)
+    return read_csv(folder / TABLE_FILES[0])
+
+
+def check_table(folder: Path) -> None:
+    """SpecError if the `study.json` of a folder names another format or version."""
+    if (folder / TABLE_FILES[2]).is_file():
+        read_result(folder / TABLE_FILES[2], STUDY)
 
 
 def built_in(technology: Any, hardware: Any) -> Any:

@@ -6,7 +6,6 @@ no ratio."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import attrs
 
 from ..csv_files import csv_text, read_csv
-from ..errors import SearchError, listed, unknown
+from ..errors import SearchError, SpecError, listed, unknown
 from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
@@ -318,7 +317,7 @@ class Comparison:
         contain `asked`, the argument `by` of `compare`."""
         names = files_of(asked)
         known, earlier = sum(cost is not None for cell in self.cells for cost in cell.costs.values()), 0
-        with suppress(OSError, ValueError, csv.Error):
+        with suppress(OSError, ValueError, SpecError):
             rows = (row.items() for row in read_csv(folder / names[0]))
             earlier = sum(bool(cost) for row in rows for name, cost in row if name.startswith(f"{self.cost}:"))
         folder = placed(folder, names, partial, stays=known < earlier)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from ..csv_files import csv_text
-from ..errors import listed
+from ..errors import SearchError, listed
+from ..file_formats import NETWORK
 from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..searching.folder import check_file
+from ..searching.written import read_result
 from ..spec import units
 from ..writing import write_texts
 from .cells import NETWORK_FILES, placed
@@ -233,7 +234,7 @@ class NetworkResult:
         table = self.to_dict()
         if self.complete and not overwrite:
             check_network(Path(folder), {key: table[key] for key in ABOUT}, [layer.layer for layer in self.layers])
-        texts = (csv_text(self.rows()), self.markdown(), json.dumps(table, indent=2) + "\n")
+        texts = (csv_text(self.rows()), self.markdown(), json.dumps(NETWORK.stamped(table), indent=2) + "\n")
         place = placed(Path(folder), NETWORK_FILES, partial=not self.complete, stays=bool(_complete(Path(folder))))
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
@@ -256,10 +257,11 @@ def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str])
 
 def _complete(folder: Path) -> dict[str, Any]:
     """The table of the complete result of a network in a folder, empty without a complete result."""
-    with suppress(OSError, ValueError, AttributeError):
-        table = json.loads((folder / NETWORK_FILES[-1]).read_text("utf-8"))
-        return table if table.get("complete") is True else {}
-    return {}
+    try:
+        table = read_result(folder / NETWORK_FILES[-1], NETWORK)
+    except SearchError:
+        return {}
+    return table if table.get("complete") is True else {}
 
 
 def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:

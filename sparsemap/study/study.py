@@ -6,7 +6,6 @@ of exactly the same search."""
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import os
@@ -19,8 +18,9 @@ from typing import Any
 
 import attrs
 
-from ..csv_files import csv_text, read_csv
-from ..errors import SearchError, SparseMapError, traced
+from ..csv_files import csv_text
+from ..errors import SearchError, SparseMapError, SpecError, traced
+from ..file_formats import STUDY
 from ..files import four_digits, times
 from ..markdown import markdown_table
 from ..pieces.loading import load
@@ -36,7 +36,20 @@ from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
 from ..searching.start import Start, keep_design, start_of
 from ..spec.units import scaled_text
 from ..writing import write_texts
-from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
+from .cells import (
+    AXES,
+    KEPT,
+    NAMES,
+    NUMBERS,
+    TABLE_FILES,
+    Cell,
+    Outcome,
+    cells_of,
+    check_table,
+    folder_of,
+    placed,
+    read_table,
+)
 from .plan import plans_of
 from .workers import in_processes, on_cluster
 
@@ -75,6 +88,7 @@ def run_study(
     from .fused_told import kept
 
     folder, base = folder_of(study, out), Path(base)
+    check_table(folder)
     cells = cells_of(study, folder, base)
     made = plans_of(study, folder, base, load(**args)) if study.networks else ()
     plans = [(cell, whole_of(make, study.fuse)) for cell, make in made]
@@ -236,16 +250,17 @@ def _problem(parts: str, registry: Registry) -> Problem:
 
 
 def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:
-    """`table.csv` with full precision and `table.md` for reading, one row per cell, whole or not at all.
+    """`table.csv` with full precision and `table.md` for reading, one row per cell, and `study.json` with their format.
 
     Unless all `cells` have ended well, the tables do not replace tables with more finished cells (`cells.placed`)."""
     rows = [outcome.row for outcome in outcomes]
     ended = sum(row["evaluations"] is not None for row in rows)
     earlier = 0
-    with suppress(OSError, ValueError, csv.Error):
-        earlier = sum(bool(row.get("evaluations")) for row in read_csv(folder / TABLE_FILES[0]))
+    with suppress(OSError, ValueError, SpecError):
+        earlier = sum(bool(row.get("evaluations")) for row in read_table(folder))
     place = placed(folder, TABLE_FILES, partial=ended < cells, stays=ended < earlier)
-    texts = (csv_text(rows), markdown_text(rows))
+    about = STUDY.stamped({"cells": cells, "ended": ended, "columns": list(rows[0]) if rows else []})
+    texts = (csv_text(rows), markdown_text(rows), json.dumps(about, indent=2) + "\n")
     return write_texts({place / name: text for name, text in zip(TABLE_FILES, texts, strict=True)})
 
 

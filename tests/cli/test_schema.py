@@ -116,7 +116,7 @@ def test_a_key_has_its_meaning_unit_and_default_and_names_are_listed(schemas) ->
 
 
 def test_the_schema_of_designs_has_the_keys_of_design_files(schemas) -> None:
-    assert set(schemas["design"]["properties"]) == set(KNOWN)
+    assert set(schemas["design"]["properties"]) == {*KNOWN, "format"}
 
 
 def test_every_key_says_what_it_is_for(registry) -> None:

@@ -20,6 +20,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 
+pytestmark = pytest.mark.installed
 REGISTRY = load(env={})
 DESIGNS = [
     one for file in sorted(Path(__file__).parent.glob("*.toml")) for one in tomllib.loads(file.read_text())["design"]

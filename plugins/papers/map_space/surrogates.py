@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemap import __version__
 from sparsemap.cli.output import say
+from sparsemap.file_formats import SPEC
 from sparsemap.spec import toml_text
 from sparsemap.study.cells import Cell
 from sparsemap.writing import write_text
@@ -54,7 +55,7 @@ def trained(runner: Runner, name: str, hardware: str, levels: str = "") -> Train
         chip = {"kind": "hardware", "name": hardware, "extends": hardware, "levels": {x: {"fanout": 1} for x in bare}}
         files = {"hardware": chip} | {f"layer{at}": layer for at, layer in enumerate(_layers(study.workloads[0]))}
         for label, table in files.items():
-            write_text(folder / f"{label}.toml", toml_text.dumps(table))
+            write_text(folder / f"{label}.toml", toml_text.dumps(SPEC.stamped(table)))
         *layers, chip_file = [str(folder / f"{label}.toml") for label in (*list(files)[1:], "hardware")]
         about = {"space": study.space, "cost-model": study.cost_model, "samples": 2 * study.budget, "out": file}
         options = [f"--{key}={value}" for key, value in about.items()]

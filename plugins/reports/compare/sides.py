@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 
-from sparsemap.csv_files import read_csv
 from sparsemap.errors import SearchError, listed, unknown
+from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import grouped
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
@@ -20,13 +20,25 @@ from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED
-from sparsemap.study.cells import AXES, NETWORK_FILES, labels_of
+from sparsemap.study.cells import AXES, NETWORK_FILES, labels_of, read_table
 
 NETWORK, TABLE = "network.json", "table.csv"
 WHOLE = "all levels"
 """The level of operations, and of cost models without levels."""
 AGAIN = "run its command again to have it back (sparsemap run NETWORK --hardware HARDWARE --out DIR)"
-OF_SEARCH = ("edp", "energy_pj", "cycles", "score", "workload", "hardware", "evaluations", "budget", "proposed", "seed")
+OF_SEARCH = (
+    "edp",
+    "energy_pj",
+    "cycles",
+    "score",
+    "workload",
+    "hardware",
+    "evaluations",
+    "budget",
+    "proposed",
+    "seed",
+    "searcher",
+)
 OF_NETWORK = ("network", "hardware", "layers", "edp", "energy_pj", "cycles", "complete", "searcher", "seed")
 """Required keys of `result.json` and `network.json`."""
 Table = Mapping[str, Any]
@@ -162,7 +174,7 @@ def sides_of(path: Path, planned: bool = False) -> list[Compared]:
     if (path / NETWORK).is_file():
         return [_network(path, planned)]
     if (path / TABLE).is_file():
-        below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
+        below = [name for row in read_table(path) if (name := cell_folder(path, row)) is not None]
     else:
         below = [name for name in sorted(path.iterdir()) if is_result(name)] if path.is_dir() else []
     if (path / NETWORK_FILES[0]).is_file() and not any((one / NETWORK).is_file() for one in below):  # no chip's folder
@@ -218,8 +230,8 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
 
 
 def _network(path: Path, planned: bool) -> Compared:
-    table = checked(path, read_result(path / NETWORK), OF_NETWORK)
-    cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
+    table = checked(path, read_result(path / NETWORK, NETWORK_FORMAT), OF_NETWORK)
+    cycle = table["seconds"] / table["cycles"] if table.get("seconds") and table["cycles"] else math.nan
     folders = {name: path / label for name, label in labels_of(row["searched"] for row in table["layers"]).items()}
     results = {name: result_of(folder) for name, folder in folders.items()}
     known = next(filter(None, results.values()), {})
@@ -238,7 +250,7 @@ def _network(path: Path, planned: bool) -> Compared:
 
 def gone(path: Path) -> str:
     """Layers of a network without result or design files, and the way to restore the files; empty if all are there."""
-    rows = read_result(path / NETWORK).get("layers", ()) if (path / NETWORK).is_file() else ()
+    rows = read_result(path / NETWORK, NETWORK_FORMAT).get("layers", ()) if (path / NETWORK).is_file() else ()
     folders = labels_of(row["searched"] for row in rows)
     found = {row["searched"] for row in rows if row.get("energy_pj") is not None}
     names = [
@@ -267,6 +279,8 @@ def checked(path: Path, table: Any, keys: Iterable[str]) -> dict[str, Any]:
     for key in keys:
         if not isinstance(table, dict) or key not in table:
             raise SearchError(f"{path}: has no '{key}': not a result as SparseMap writes it")
+    if len({table[key] is None for key in ("edp", "energy_pj", "cycles") if key in keys}) > 1:
+        raise SearchError(f"{path}: has some of 'edp', 'energy_pj' and 'cycles', expected all or none")
     return table
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsemap.errors import SparseMapError, listed
+from sparsemap.file_formats import CHIP as CHIP_FORMAT
+from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
@@ -18,7 +20,7 @@ from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import GREY, Chart, Mark, colour, dots, labels, roofs, scale, with_charges, with_units
-from ..compare.sides import NETWORK, sides_of
+from ..compare.sides import NETWORK, checked, sides_of
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..tables import PageTable, number, scientific, share
@@ -27,6 +29,11 @@ from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
 """Result file in a folder of `sparsemap design`."""
+OF_CHIP = (
+    "edp_js", "energy_pj", "seconds", "cycles", "area_mm2", "units_mm2", "power_w", "chips", "stopped", "base", "fuse",
+    "folders", "units", "parts_mm2", "tried", "layers", "hardware", "budget", "layer_budget", "seed", "searcher",
+)  # fmt: skip
+"""Required keys of `design.json`."""
 COSTS = {"energy_pj": "energy", "cycles": "cycles"}
 """Costs compared between execution and claim."""
 Box = tuple[float, float, float, float]
@@ -35,7 +42,7 @@ Box = tuple[float, float, float, float]
 
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, and the chips tried."""
-    found = read_result(folder / CHIP)
+    found = checked(folder / CHIP, read_result(folder / CHIP, CHIP_FORMAT), OF_CHIP)
     ratio = times(found["edp_js"] / _beside(found)[0]["edp_js"])
     told = {
         "edp_js": ("EDP, J · s", scientific, f"{ratio} of {found['base']}"),
@@ -202,7 +209,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
     """Layer name, number of runs, multiplications, and file of every design of the chip."""
     for name in found["folders"]:
-        rows = read_result(folder / name / NETWORK).get("fused", {}).get("layers", [])
+        rows = read_result(folder / name / NETWORK, NETWORK_FORMAT).get("fused", {}).get("layers", [])
         files = Counter(row["design"] for row in rows if row["design"])
         first = {row["design"]: row for row in reversed(rows)}
         for file, count in files.items():

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from sparsemap.csv_files import read_csv
+from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import AXES, chosen_in
+from sparsemap.study.cells import AXES, chosen_in, read_table
 from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import Chart, Mark, strips
@@ -90,7 +90,7 @@ def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
     """The rows of a study's table, with their places."""
-    told = read_csv(folder / TABLE) or [{}]
+    told = read_table(folder) or [{}]
     return [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
 
 
@@ -107,7 +107,7 @@ def _result(path: Path | None) -> dict[str, Any]:
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
-    network = read_result(path / NETWORK)
+    network = read_result(path / NETWORK, NETWORK_FORMAT)
     return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 

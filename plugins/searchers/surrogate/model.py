@@ -16,6 +16,7 @@ from sparsemap import Problem
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError
 from sparsemap.extras import need
+from sparsemap.file_formats import FileFormat
 from sparsemap.files import shown
 from sparsemap.pieces.contracts import Array
 from sparsemap.writing import replacing
@@ -77,6 +78,7 @@ def trained(
     return LearnedNetwork(model.coefs_, model.intercepts_)
 
 
+SURROGATE = FileFormat("surrogate", "`.npz` of `sparsemap extra train-surrogate`, in its array `about`")
 TEST_SAMPLES = 2000
 HIDDEN = (128, 128)
 EPOCHS = 20
@@ -111,7 +113,7 @@ class Surrogate:
     def save(self, path: Path) -> None:
         layers: dict[str, Any] = {f"weights{i}": array for i, array in enumerate(self.network.weights)}
         layers |= {f"biases{i}": array for i, array in enumerate(self.network.biases)}
-        about = np.frombuffer(json.dumps(self.about).encode(), dtype=np.uint8)
+        about = np.frombuffer(json.dumps(SURROGATE.stamped(self.about)).encode(), dtype=np.uint8)
         with replacing(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, about=about, mean=self.mean, scale=self.scale, output=self.output, **layers)
 
@@ -121,7 +123,7 @@ class Surrogate:
         try:
             depth = sum(name.startswith("weights") for name in arrays)
             network = LearnedNetwork(*([arrays[f"{part}{i}"] for i in range(depth)] for part in ("weights", "biases")))
-            about = json.loads(arrays["about"].tobytes())
+            about = SURROGATE.opened(json.loads(arrays["about"].tobytes()), shown(path))
             return cls(about, network, *(arrays[name] for name in ("mean", "scale", "output")))
         except (KeyError, ValueError) as error:
             raise SpecError.at(

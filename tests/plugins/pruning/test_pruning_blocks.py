@@ -146,7 +146,7 @@ def test_the_slope_of_the_penalty_on_trained_masks():
             "layers.a.split.rows: found 0, expected a whole number from 1 on",
         ),
         ('{"layers": {"a": {"split": {"lines": 2}}}}', "expected numbers for rows, out_blocks, in_blocks"),
-        ("[1]", "expected a table of layers"),
+        ("[1]", "expected a table of format 'sparsemap masks 1'"),
         ("{", "is not JSON"),
     ],
 )

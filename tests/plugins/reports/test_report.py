@@ -184,6 +184,8 @@ def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
     (tmp_path / "table.csv").write_text("workload,seed\nmm1,0\n", "utf-8")
     assert "table.csv: has no 'hardware': not a result as SparseMap writes it" in said("report", tmp_path)
     (tmp_path / "result.json").write_text("[]", "utf-8")
+    assert "found [], expected a table of format 'sparsemap result 1'" in said("report", tmp_path)
+    (tmp_path / "result.json").write_text("{}", "utf-8")
     assert "has no 'edp': not a result as SparseMap writes it" in said("report", tmp_path)
     (tmp_path / "result.json").write_text("{", "utf-8")
     assert "result.json: Expecting property name" in said("report", tmp_path)

@@ -10,7 +10,7 @@ pytest.importorskip("yaml")
 import worked_example
 from reference_model import evaluate
 from sparsemap_plugins.timeloop import exporter, sparse
-from sparsemap_plugins.timeloop.exporter import yaml_text
+from sparsemap_plugins.timeloop.exporter import EXPECTED, yaml_text
 from sparsemap_plugins.timeloop.problem import dim_letters, level_names
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
@@ -24,6 +24,11 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.result import result_of
+
+
+def expected_in(folder):
+    """Numbers of an export, without the name of the format."""
+    return EXPECTED.opened(json.loads((folder / "expected.json").read_text()), "expected.json")
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +130,7 @@ def test_energy_table_lists_every_action(example):
 def test_readme_has_command_and_numbers(example):
     folder, *_ = example
     text = (folder / "README.md").read_text()
-    numbers = json.loads((folder / "expected.json").read_text())
+    numbers = expected_in(folder)
     assert "timeloop-model arch.yaml problem.yaml map.yaml sparse-opt.yaml ERT.yaml ART.yaml" in text
     assert f"Cycles: {numbers['cycles']:.0f}\n" in text
     assert f"Energy: {numbers['energy_pj']!r} pJ" in text
@@ -142,7 +147,7 @@ def test_a_design_that_timeloop_cannot_run_is_expected_to_stop(name, registry, t
     problem = load_problem(workload, "edge-16gbps", "paper", cost_model="timeloop", registry=registry)
     best = search(problem, budget=500, seed=0).best
     export(problem, best.design.batch, tmp_path)
-    assert json.loads((tmp_path / "expected.json").read_text()) == {"cycles": None, "energy_pj": None}
+    assert expected_in(tmp_path) == {"cycles": None, "energy_pj": None}
     text = (tmp_path / "README.md").read_text()
     assert "Timeloop is expected to stop on this design" in text and repr(best.energy_pj) in text
 
@@ -153,7 +158,7 @@ def test_dense_design_has_no_sparse_file(example, registry):
     export(problem, design, folder)  # over the sparse one
     assert not (folder / "sparse-opt.yaml").exists()
     assert "map.yaml ERT.yaml" in (folder / "README.md").read_text()
-    assert json.loads((folder / "expected.json").read_text()) == {"cycles": 96.0, "energy_pj": 15344.0}
+    assert expected_in(folder) == {"cycles": 96.0, "energy_pj": 15344.0}
 
 
 # --------------------------------------------------------------------------------------------------- what they mean
@@ -178,7 +183,7 @@ def test_worked_examples(number, registry, tmp_path):
     export(problem, design, tmp_path)
     found = evaluate(read_case(tmp_path))
     assert (found["cycles"], found["energy"]) == (cycles, pytest.approx(energy_pj, abs=1e-6))
-    promised = json.loads((tmp_path / "expected.json").read_text())
+    promised = expected_in(tmp_path)
     assert promised == {"cycles": cycles, "energy_pj": pytest.approx(energy_pj, abs=1e-6)}
 
 
@@ -229,7 +234,7 @@ def test_random_designs_mean_the_same(workload, registry, tmp_path):
         case = read_case(folder)
         evaluation = problem.evaluator.evaluate_designs(design)
         fixed = {"cycles": evaluation.cycles[0], "energy_pj": evaluation.energy_pj[0]}
-        promised = json.loads((folder / "expected.json").read_text())
+        promised = expected_in(folder)
         for quirks, mine in (({kept}, fixed), ("timeloop-v3", promised)):
             found = evaluate(case, quirks)
             assert found["valid"]

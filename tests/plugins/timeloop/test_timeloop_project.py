@@ -473,7 +473,7 @@ def test_the_command_writes_files_that_run_and_the_list(tmp_path):
     assert {path.name for path in out.iterdir()} == {
         *("workload.toml", "hardware.toml", "space.toml", "design.toml", "import.json", "import.md")
     }
-    rows = json.loads((out / "import.json").read_text())
+    rows = json.loads((out / "import.json").read_text())["notes"]
     assert {row["verdict"] for row in rows} == {"taken", "assumed"}
     assert "## Assumed" in (out / "import.md").read_text()
     design_file.load(out / "design.toml", load())

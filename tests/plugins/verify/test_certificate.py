@@ -111,7 +111,7 @@ def test_what_is_no_certificate_is_told(folders, tmp_path) -> None:
             check(path, REGISTRY)
     done = CliRunner().invoke(cli, ["verify", str(path)])
     assert done.exit_code == 2 and not isinstance(done.exception, KeyError)
-    (tmp_path / "certificate.json").write_text("{}")
+    (tmp_path / "certificate.json").write_text("[]")
     with pytest.raises(sparsemap.SpecError, match="sparsemap certificate"):
         check(tmp_path / "certificate.json", REGISTRY)
 

@@ -1,0 +1,9 @@
+"""A study, `my-study`: the TOML file beside this one."""
+from pathlib import Path
+
+from sparsemap import hookimpl
+
+
+@hookimpl
+def register_specs():
+    return [Path(__file__).parent]
