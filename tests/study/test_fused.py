@@ -89,7 +89,7 @@ def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, resul
     assert not [name for name in (tmp_path / "out").iterdir() if name.is_dir() and not (name / "plan").is_dir()]
 
 
-@pytest.mark.parametrize(("budget", "bounds"), [(60, 4), (1000, 8)])
+@pytest.mark.parametrize(("budget", "bounds"), [(60, 4), (1000, 6)])
 def test_short_searches_with_tensors_on_chip_ask_for_no_bound(
     monkeypatch: pytest.MonkeyPatch, budget: int, bounds: int
 ) -> None:
