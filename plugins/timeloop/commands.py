@@ -62,8 +62,9 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     Parts without a counterpart in SparseMap are listed with their place; the design is left out if its numbers would
     differ."""
     from sparsemap.cli.stdout import answer, wrote
+    from sparsemap.spec.notes import line, write
 
-    from .project import import_project, line, write
+    from .project import import_project
 
     if compare:
         from .compare import compared, report, rows
@@ -74,7 +75,7 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
     imported = import_project(paths, name, before_v3)
-    written = write(imported, out)
+    written = write(imported, out, "Import of a Timeloop project")
     notes = {verdict: [line(x) for x in imported.notes if x.verdict == verdict] for verdict in ("assumed", "missing")}
     for verdict, texts in notes.items():
         for text in texts:

@@ -10,7 +10,6 @@ pytest.importorskip("yaml")
 import worked_example
 from reference_model import evaluate
 from sparsemap_plugins.timeloop import exporter, sparse
-from sparsemap_plugins.timeloop.exporter import yaml_text
 from sparsemap_plugins.timeloop.problem import dim_letters, level_names
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
@@ -24,6 +23,7 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.result import result_of
+from sparsemap.spec.yaml_text import yaml_text
 
 
 @pytest.fixture(scope="module")
