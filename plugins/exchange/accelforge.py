@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sparsemap.errors import DesignError
+from sparsemap.spec.notes import Notes
+from sparsemap.spec.yaml_tables import YamlSource
 from sparsemap.spec.yaml_text import Tagged
 
 from .nest import Chip, Layer, Memory, Nest
@@ -21,7 +23,7 @@ SEPARATE = "max(a.n_calls / a.throughput for a in actions)"
 """Latency of a memory with separate ports."""
 
 
-def tables(chip: Chip, layer: Layer, nest: Nest | None, free: bool = False) -> dict[str, dict[str, Any]]:
+def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
     """The files by name; without a nest no mapping.
 
     `free`: the mapper chooses the tensors of inner memories; otherwise the tensors of the nest, or all."""
@@ -34,7 +36,7 @@ def tables(chip: Chip, layer: Layer, nest: Nest | None, free: bool = False) -> d
     compute.update(_spatial(chip, len(chip.memories)))
     nodes.append(compute)
     found = {"arch.yaml": {"arch": {"nodes": nodes}}, "workload.yaml": {"workload": _workload(chip, layer)}}
-    return {**found, **({"mapping.yaml": {"mapping": {"nodes": mapping(chip, layer, nest)}}} if nest else {})}
+    return {**found, **({"mapping.yaml": {"mapping": {"nodes": mapping(chip, layer, nest, notes)}}} if nest else {})}
 
 
 def _memory(index: int, chip: Chip, layer: Layer, nest: Nest | None, free: bool) -> Tagged:
@@ -87,31 +89,49 @@ def _rank_name(rank: Sequence[tuple[str, int]]) -> str:
     return "_".join(dim.upper() if c == 1 else f"{dim.upper()}{c}" for dim, c in rank)
 
 
-def mapping(chip: Chip, layer: Layer, nest: Nest) -> list[Tagged]:
+def raised(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> dict[tuple[int, str], int]:
+    """The places of tensors for accelforge, by memory and tensor: outside loops that do not move the tensor.
+
+    accelforge fetches a tile again in every step of a loop outside its place. It refuses a loop in time between the
+    loops over instances of a memory and the place of an outer memory, if both kinds run over the same dimensions; the
+    tensor then stays below the loop, with a note."""
+    found: dict[tuple[int, str], int] = {}
+    for (index, name), place in sorted(nest.places.items()):
+        first = nest.range_of((index, name), layer)[0] if index else 0
+        outside = [(m, other) for (m, _), other in found.items() if m < index and other > first]
+        floor = max((other for _, other in outside), default=first)
+        outermost = min((m for m, _ in outside), default=index)
+        across = {dim for loops in nest.spatial[outermost:index] for dim, _ in loops}
+        between = {dim for dim, _ in nest.temporal[first:floor]}
+        together = [{dim for dim, _ in rank} for ranks in layer.ranks.values() for rank in ranks]
+        if any(across & dims and between & dims for dims in together):
+            text = f"{name} in {chip.memories[index].name} goes back in every step of {', '.join(sorted(between))}"
+            notes.missing(YamlSource("mapping.yaml"), "places above other memories", text, "")
+            first = min(floor, place)
+        found[index, name] = first
+    return found
+
+
+def mapping(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> list[Tagged]:
     """Nodes of the mapping, from the outermost inwards: places of tensors, loops, and the compute unit."""
+    places = raised(chip, layer, nest, notes)
     inside = {dim: math.prod(n for loops in (nest.temporal, *nest.spatial) for own, n in loops if own == dim)
               for dim in layer.sizes}  # fmt: skip
-    nodes: list[Tagged] = []
-
-    def loop(tag: str, dim: str, bound: int, more: Mapping[str, Any] = {}) -> None:  # noqa: B006
-        inside[dim] //= bound
-        nodes.append(Tagged(tag, rank_variable=dim, tile_shape=inside[dim], **more))
-
-    done = 0
+    steps: list[tuple[tuple[int, int, int], Tagged]] = []
     for index, memory in enumerate(chip.memories):
-        names = [name for name in layer.ranks if (index, name) in nest.places]
-        for place in sorted({nest.places[index, name] for name in names}):
-            for dim, bound in nest.temporal[done:place]:
-                loop("Temporal", dim, bound)
-            done = max(done, place)
-            here = [name for name in names if nest.places[index, name] == place]
-            nodes.append(Tagged("Storage", component=memory.name, tensors=here))
-        following = [place for (m, _), place in nest.places.items() if m > index]
-        for dim, bound in nest.temporal[done : min(following, default=len(nest.temporal))]:
-            loop("Temporal", dim, bound)
-        done = max(done, min(following, default=len(nest.temporal)))
+        for place in sorted({place for (m, _), place in places.items() if m == index}):
+            names = [name for name in layer.ranks if places.get((index, name)) == place]
+            steps.append(((place, index, 0), Tagged("Storage", component=memory.name, tensors=names)))
+        below = min((place for (m, _), place in places.items() if m > index), default=len(nest.temporal))
         child = chip.memories[index + 1].name if index + 1 < len(chip.memories) else chip.compute
         for dim, bound in nest.spatial[index]:
-            loop("Spatial", dim, bound, {"component": child, "name": ARRAY.format(index)})
-    nodes.append(Tagged("Compute", einsum=EINSUM, component=chip.compute))
-    return nodes
+            more = {"component": child, "name": ARRAY.format(index)}
+            steps.append(((below, index, 1), Tagged("Spatial", rank_variable=dim, tile_shape=bound, **more)))
+    for place, (dim, bound) in enumerate(nest.temporal):
+        steps.append(((place, len(chip.memories), 0), Tagged("Temporal", rank_variable=dim, tile_shape=bound)))
+    nodes = [node for _, node in sorted(steps, key=lambda step: step[0])]
+    for node in nodes:
+        if "tile_shape" in node:  # the bound so far
+            inside[node["rank_variable"]] //= node["tile_shape"]
+            node["tile_shape"] = inside[node["rank_variable"]]
+    return [*nodes, Tagged("Compute", einsum=EINSUM, component=chip.compute)]

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 from sparsemap import Exporter
 from sparsemap.markdown import markdown_text
-from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
 from sparsemap.spec.notes import Notes, markdown
 from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_texts
 
-from . import accelforge, allocation, zigzag
+from . import accelforge, zigzag
 from .dense import dense, evaluated, losses
 from .nest import Chip, Layer, Nest
 
@@ -34,16 +33,12 @@ class _DenseExporter(Exporter):
         notes, plain = Notes(), dense(design)
         losses(design, notes, self.program)
         chip, layer, nest = Chip.of(plain.problem), Layer.of(plain.problem), Nest.of(plain)
-        files = type(self).made(chip, layer, nest)
-        self.check(plain, notes)
+        files = type(self).made(chip, layer, nest, notes)
         title = f"{problem.workload.name} on {problem.hardware.name}"
         texts = {Path(path) / name: yaml_text(table, f"{title}, for {self.program}.") for name, table in files.items()}
         texts[Path(path) / "expected.json"] = json.dumps(evaluated(plain), indent=2) + "\n"
         texts[Path(path) / "losses.md"] = markdown(notes.rows, f"{markdown_text(title)}, for {self.program}")
         yield from write_texts(texts)
-
-    def check(self, design: Design, notes: Notes) -> None:
-        """Notes on places of tensors that the program's files do not fix."""
 
 
 class AccelforgeExporter(_DenseExporter):
@@ -60,7 +55,3 @@ class ZigzagExporter(_DenseExporter):
     type_name: ClassVar[str] = "zigzag"
     program: ClassVar[str] = "ZigZag"
     made: ClassVar[Callable[..., Files]] = staticmethod(zigzag.tables)
-
-    def check(self, design: Design, notes: Notes) -> None:
-        chip, layer, nest = Chip.of(design.problem), Layer.of(design.problem), Nest.of(design)
-        allocation.compare(chip, layer, nest, notes)

@@ -14,7 +14,9 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import DesignError
+from sparsemap.spec.notes import Notes
 
+from . import allocation
 from .nest import Chip, Layer, Memory, Nest
 
 UNLIMITED_BITS = 2**50
@@ -48,7 +50,7 @@ class Names:
         return cls({first: "I", others[0]: "W", layer.output: "O"}, dims)
 
 
-def tables(chip: Chip, layer: Layer, nest: Nest | None, free: bool = False) -> dict[str, Any]:
+def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
     """The files by name; without a nest, ZigZag maps. `free`: all memories may hold all operands."""
     names = Names.of(layer)
     mapping: dict[str, Any] = {"name": "default"}
@@ -61,6 +63,8 @@ def tables(chip: Chip, layer: Layer, nest: Nest | None, free: bool = False) -> d
     mapping["memory_operand_links"] = dict(MEMORY_OPERANDS)
     found = {"accelerator.yaml": accelerator(chip, layer, None if free else nest), "workload.yaml": [_layer(chip, layer)],
              "mapping.yaml": [mapping]}  # fmt: skip
+    if nest is not None:
+        allocation.compare(chip, layer, nest, notes)
     return {**found, **({"loops.yaml": loops_of(layer, nest)} if nest else {})}
 
 
