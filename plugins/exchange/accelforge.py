@@ -57,7 +57,7 @@ def _memory(index: int, chip: Chip, layer: Layer, nest: Nest | None, free: bool)
 def _action(memory: Memory, name: str, chip: Chip) -> dict[str, Any]:
     words = memory.bandwidth if memory.bandwidth is not None else getattr(memory, f"{name}_bandwidth")
     throughput = "inf" if words is None else float(words * chip.clock_hz)
-    pj = getattr(memory, f"{name}_pj")
+    pj = getattr(memory, f"{name}_pj") or 0.0
     return {"name": name, "bits_per_action": chip.word_bits, "energy": pj * 1e-12, "throughput": throughput}
 
 

@@ -32,8 +32,9 @@ class Memory:
     """None: unlimited."""
     fanout: int = 1
     """Instances of the next memory, or of the compute unit."""
-    read_pj: float = 0.0
-    write_pj: float = 0.0
+    read_pj: float | None = None
+    """None: from the technology."""
+    write_pj: float | None = None
     bandwidth: float | None = None
     """Reads and writes together; None: unlimited."""
     read_bandwidth: float | None = None
@@ -47,7 +48,21 @@ class Memory:
         for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
             if (words := getattr(self, key)) is not None:
                 row[key] = f"{float(words)!r} words/cycle"
-        return {**row, "energy": {"read": float(self.read_pj), "write": float(self.write_pj)}}
+        prices = {"read": self.read_pj, "write": self.write_pj}
+        energy = {action: float(pj) for action, pj in prices.items() if pj is not None}
+        return {**row, **({"energy": energy} if energy else {})}
+
+
+def memories_of(problem: Problem) -> list[int]:
+    """The memory of every storage level: a level `GLB/2` after `GLB` is the same memory."""
+    found: list[int] = []
+    last = None
+    for level in problem.levels:
+        base, _, copy = level.name.rpartition("/")
+        same = copy.isdigit() and base == last
+        last = last if same else level.name
+        found.append(found[-1] if same else (found[-1] + 1 if found else 0))
+    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -63,8 +78,11 @@ class Chip:
     @classmethod
     def of(cls, problem: Problem) -> Chip:
         """The chip of a problem, with capacities usable for tiles."""
-        rows = []
-        for level in problem.levels:
+        rows: list[Memory] = []
+        for index, level in zip(memories_of(problem), problem.levels, strict=True):
+            if index < len(rows):
+                rows[-1] = attrs.evolve(rows[-1], fanout=rows[-1].fanout * level.fanout)
+                continue
             widths = {key: getattr(level, key) for key in ("bandwidth", "read_bandwidth", "write_bandwidth")}
             energies = {f"{action}_pj": problem.energy_pj(level.index, action) for action in ("read", "write")}
             size = level.capacity_bits
@@ -123,16 +141,17 @@ class Nest:
 
     @classmethod
     def of(cls, design: Design) -> Nest:
-        """The nest of a design; levels of the design are the memories."""
+        """The nest of a design; the levels `GLB` and `GLB/2` are one memory, as `tables` makes them."""
         problem, temporal, places = design.problem, list[Loop](), dict[tuple[int, str], int]()
-        spatial: list[tuple[Loop, ...]] = [() for _ in problem.levels]
+        memories = memories_of(problem)
+        spatial: list[tuple[Loop, ...]] = [() for _ in range(memories[-1] + 1)]
         for group, loops in zip(problem.mapping_levels, design.groups, strict=True):
             own = tuple((loop.dim, loop.bound) for loop in loops if loop.bound > 1)
             if group.spatial:
-                spatial[group.storage] = own
+                spatial[memories[group.storage]] += own
                 continue
             stored = (one.name for t, one in enumerate(problem.tensors) if problem.stores(t, group.storage))
-            places |= {(group.storage, name): len(temporal) for name in stored}
+            places |= {(memories[group.storage], name): len(temporal) for name in stored}
             temporal += own
         return cls(tuple(temporal), tuple(spatial), places)
 

@@ -21,7 +21,7 @@ from .nest import Chip, Layer, Memory, Nest
 
 UNLIMITED_BITS = 2**50
 """Size of a memory without a limit."""
-WIDE_BITS = 2**20
+WIDE_BITS = 2**14
 """Bandwidth of a port without a limit."""
 MOST_ARRAYS = 4
 """Most dimensions of the array of compute units with loops in a mapping file."""
@@ -87,17 +87,25 @@ def _arrays(chip: Chip) -> list[int]:
     return found or [0]
 
 
+def _sides(fanout: int) -> list[int]:
+    """A fan-out as an array of two dimensions, as square as possible: ZigZag unrolls a loop per dimension."""
+    short = max(n for n in range(1, math.isqrt(fanout) + 1) if fanout % n == 0)
+    return [short, fanout // short] if short > 1 else [fanout]
+
+
 def accelerator(chip: Chip, layer: Layer, nest: Nest | None) -> dict[str, Any]:
     """The table of the accelerator; memories hold the operands of the nest, or all."""
     names, arrays = Names.of(layer), _arrays(chip)
+    sides = {at: [chip.memories[at].fanout] if nest is not None else _sides(chip.memories[at].fanout) for at in arrays}
+    axes = [(at, size) for at in arrays for size in sides[at]]
     memories: dict[str, Any] = {}
     for index, memory in reversed(list(enumerate(chip.memories))):
         kept = [operand for name, operand in names.operands.items() if nest is None or (index, name) in nest.places]
         if kept:
-            served = [f"D{at + 1}" for at, array in enumerate(arrays) if array >= index]
+            served = [f"D{axis + 1}" for axis, (at, _) in enumerate(axes) if at >= index]
             memories[memory.name] = _memory(memory, chip, kept, served)
-    array = {"unit_energy": float(chip.mac_pj), "unit_area": 0.0, "dimensions": [f"D{i + 1}" for i in range(len(arrays))],
-             "sizes": [chip.memories[index].fanout for index in arrays]}  # fmt: skip
+    array = {"unit_energy": float(chip.mac_pj), "unit_area": 0.0, "dimensions": [f"D{i + 1}" for i in range(len(axes))],
+             "sizes": [size for _, size in axes]}  # fmt: skip
     name = re.sub(r"\W", "_", chip.memories[-1].name)
     return {"name": f"chip_{name}", "memories": memories, "operational_array": array}
 
@@ -118,8 +126,9 @@ def _memory(memory: Memory, chip: Chip, kept: list[str], served: list[str]) -> d
                      "bandwidth_max": width, "allocation": allocation})  # fmt: skip
     size = UNLIMITED_BITS if memory.capacity_bits is None else int(memory.capacity_bits)
     return {
-        "size": size, "r_cost": memory.read_pj * bits["read"] / chip.word_bits,
-        "w_cost": memory.write_pj * bits["write"] / chip.word_bits, "area": 0.0, "latency": 1,
+        "size": size, "r_cost": (memory.read_pj or 0.0) * bits["read"] / chip.word_bits,
+        "w_cost": (memory.write_pj or 0.0) * bits["write"] / chip.word_bits, "area": 0.0, "latency": 1,
+        "mem_type": "dram" if memory.capacity_bits is None else "sram",
         "operands": [MEMORY_OPERANDS[op] for op in kept], "ports": rows, "served_dimensions": served,
     }  # fmt: skip
 

@@ -109,27 +109,20 @@ def _kind(value: Any, kind: Any, source: YamlSource, expected: str, needed: bool
 # ------------------------------------------------------------------------------------------------------------------ files
 
 
-def read_rows(path: Path, tags: Tags = Tags()) -> list[YamlTable]:
-    """The tables of a file with a list of tables."""
-    found = _read(path, text_of(path), tags)
-    if not isinstance(found, list) or not found or not all(isinstance(row, YamlTable) for row in found):
-        raise SpecError.at(shown(path), "", f"expected a list of tables, found {shortened(found)}")
-    return found
-
-
 def read(path: Path, tags: Tags, expand: Callable[[Path, str], str] = lambda _, text: text) -> YamlTable:
     """The mapping in a file; `SpecError` for invalid YAML, a file beyond the limits, or a foreign tag.
 
     `expand`: replaces the text of the file, whose path comes first, for instance to resolve includes."""
-    found = _read(path, expand(path, text_of(path)), tags)
+    found = read_value(path, tags, expand)
     if not isinstance(found, YamlTable):
         keys = f" with keys such as '{tags.example}'" if tags.example else ""
         raise SpecError.at(shown(path), "", f"expected a table{keys}, found {shortened(found)}")
     return found
 
 
-def _read(path: Path, text: str, tags: Tags) -> Any:
-    file = shown(path)
+def read_value(path: Path, tags: Tags, expand: Callable[[Path, str], str] = lambda _, text: text) -> Any:
+    """Like `read`, for a file that may also hold a list."""
+    file, text = shown(path), expand(path, text_of(path))
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
