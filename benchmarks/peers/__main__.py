@@ -24,7 +24,10 @@ from searches import Row, cell  # noqa: E402
 
 from sparsemap.pieces.loading import load  # noqa: E402
 
-WIDE_CELLS = {"accelforge": ("square-256", "deep", "conv-5x5"), "ZigZag": ("square-256", "square-512", "deep", "conv-5x5")}
+WIDE_CELLS = {
+    "accelforge": ("square-256", "deep", "conv-5x5"),
+    "ZigZag": ("square-256", "square-512", "deep", "conv-5x5"),
+}
 """Problems on the first chip that peers also search with their widest settings, which take them minutes each."""
 
 

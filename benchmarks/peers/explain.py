@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+from sparsemap_plugins.exchange.nest import Nest
 
 from sparsemap.problem.designs import Design
-from sparsemap_plugins.exchange.nest import Nest
 
 NEAR = 0.01
 """Share of a count below which whole accesses of a wide port explain a difference."""

@@ -11,6 +11,8 @@ import attrs
 from harness import Environment, Figures, run
 from problems import BLOCK, CHIPS, MATMUL
 from searches import SCRIPT_LINES, Row, lines_of
+from sparsemap_plugins.exchange import accelforge, zigzag
+from sparsemap_plugins.exchange.nest import Chip, Layer
 
 from sparsemap import load_problem
 from sparsemap.files import read_json
@@ -19,8 +21,6 @@ from sparsemap.spec import toml_text
 from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_texts
-from sparsemap_plugins.exchange import accelforge, zigzag
-from sparsemap_plugins.exchange.nest import Chip, Layer
 
 T, D, H = BLOCK.values()
 FUSE = {"keep": "~Intermediates", "may_keep": "All"}
@@ -28,7 +28,10 @@ FUSE = {"keep": "~Intermediates", "may_keep": "All"}
 
 
 def _network() -> dict[str, Any]:
-    layers = [{"name": "up", "type": "linear", "m": T, "k": D, "n": H}, {"name": "down", "type": "linear", "m": T, "k": H, "n": D}]
+    layers = [
+        {"name": "up", "type": "linear", "m": T, "k": D, "n": H},
+        {"name": "down", "type": "linear", "m": T, "k": H, "n": D},
+    ]
     return {"kind": "network", "name": "block", "input": [T, D], "layers": layers}
 
 
@@ -69,7 +72,9 @@ def _zigzag(chip: str) -> dict[str, Any]:
 def fused_rows(chip: str, peers: list[Environment], root: Path, registry: Registry) -> Iterator[Row]:
     """Rows of the block on a chip, by tool."""
     folder = root / chip / "SparseMap"
-    write_texts({folder / "block.toml": toml_text.dumps(_network()), folder / "chip.toml": toml_text.dumps(CHIPS[chip])})
+    write_texts(
+        {folder / "block.toml": toml_text.dumps(_network()), folder / "chip.toml": toml_text.dumps(CHIPS[chip])}
+    )
     options = ["--hardware", "chip.toml", "--fuse", "--cost-model", "timeloop", "--overwrite", "--out", "plan"]
     done = run([sys.executable, "-m", "sparsemap", "run", "block.toml", *options], folder)
     if not done.error:
@@ -80,7 +85,9 @@ def fused_rows(chip: str, peers: list[Environment], root: Path, registry: Regist
         folder = root / chip / peer.name
         files = {"accelforge": _accelforge, "ZigZag": _zigzag}[peer.name](chip)
         write_texts({folder / name: yaml_text(table) for name, table in files.items()})
-        yield _row(chip, peer.name, peer.run("search", folder), lines_of(folder, tuple(files)) + SCRIPT_LINES[peer.name])
+        yield _row(
+            chip, peer.name, peer.run("search", folder), lines_of(folder, tuple(files)) + SCRIPT_LINES[peer.name]
+        )
 
 
 def _row(chip: str, tool: str, done: Any, lines: int) -> Row:

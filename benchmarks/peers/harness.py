@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
-from typing import Any
 
 import attrs
 
@@ -93,6 +92,7 @@ class Environment:
 
 def run(command: list[str], cwd: Path, limit: float = LIMIT) -> Done:
     """A process, stopped after `limit` seconds of processor time; JSON in its last line becomes figures."""
+
     def limited() -> None:
         import resource
 

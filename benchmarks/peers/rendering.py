@@ -94,7 +94,9 @@ def replays(rows: Sequence[Row]) -> list[list[str]]:
                 lines.append([origin, problem, tool, error, *[NONE] * (len(REASONS) + 2)])
                 continue
             reasons = [row["reason"] for row in own if row["reason"]]
-            ratios = [float(row["value"]) / base[row["quantity"]] for row in own if row["quantity"] in ("energy_pj", "cycles")]
+            ratios = [
+                float(row["value"]) / base[row["quantity"]] for row in own if row["quantity"] in ("energy_pj", "cycles")
+            ]
             by_reason = [str(reasons.count(name) or NONE) for name in REASONS]
             lines.append([origin, problem, tool, str(len(reasons)), *by_reason, *map(_ratio, ratios)])
     return lines
@@ -141,7 +143,15 @@ def _over(found: Sequence[Row], tool: str, model: str) -> float | None:
 def by_cell(rows: Sequence[Row], settings: Callable[[Row], bool], named: bool = False) -> list[list[str]]:
     """A row per search: processor time, and EDP over the best of the cell, by model."""
     searched = [row for row in _part(rows, "search") if settings(row)]
-    head = ["problem", "chip", "tool", *(["setting"] if named else []), "s", *(f"EDP by {name}" for name in TOOLS), "remark"]
+    head = [
+        "problem",
+        "chip",
+        "tool",
+        *(["setting"] if named else []),
+        "s",
+        *(f"EDP by {name}" for name in TOOLS),
+        "remark",
+    ]
     lines = [head]
     for (chip, problem), found in _cells(searched).items():
         for row in found:
@@ -167,7 +177,9 @@ def fused(rows: Sequence[Row]) -> list[list[str]]:
     lines = [["chip", "tool", "s", "lines", "EDP in its own model"]]
     for row in _part(rows, "fused"):
         edp = _number(row, f"edp {row['tool']}")
-        lines.append([row["chip"], row["tool"], row["seconds"], row["lines"], row["error"] if edp is None else f"{edp:.3e}"])
+        lines.append(
+            [row["chip"], row["tool"], row["seconds"], row["lines"], row["error"] if edp is None else f"{edp:.3e}"]
+        )
     return lines
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import attrs
 from explain import facts_of, reason_for
 from harness import Environment, Figures
+from sparsemap_plugins.exchange import accelforge, from_accelforge, from_zigzag, zigzag
+from sparsemap_plugins.exchange.dense import dense
+from sparsemap_plugins.exchange.nest import Chip, Layer, Memory, Nest
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.registry import Registry
@@ -19,9 +22,6 @@ from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_tables import YamlSource
 from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_texts
-from sparsemap_plugins.exchange import accelforge, from_accelforge, from_zigzag, zigzag
-from sparsemap_plugins.exchange.dense import dense
-from sparsemap_plugins.exchange.nest import Chip, Layer, Memory, Nest
 
 WRITERS = {"accelforge": accelforge.tables, "ZigZag": zigzag.tables}
 CASES = Path(__file__).resolve().parents[2] / "tests" / "conformance"
@@ -42,7 +42,9 @@ def reference_case(case: Mapping[str, Any]) -> tuple[Chip, Layer, Nest]:
             write_bandwidth=level["write_bw"],
         ))  # fmt: skip
     small = {dim: dim.lower() for dim in case["workload"]["dims"]}
-    ranks = {name: tuple(tuple((small[d], c) for d, c in rank) for rank in one["proj"]) for name, one in tensors.items()}
+    ranks = {
+        name: tuple(tuple((small[d], c) for d, c in rank) for rank in one["proj"]) for name, one in tensors.items()
+    }
     sizes = {small[dim]: size for dim, size in case["workload"]["dims"].items()}
     temporal, spatial, places = list[tuple[str, int]](), [], dict[tuple[int, str], int]()
     for i, name in enumerate(names):
@@ -136,7 +138,6 @@ def cases(root: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
         text = (root / f"cases-{name[0]}.jsonl").read_text("utf-8")
         found.append(next(case for line in text.splitlines() if (case := json.loads(line))["id"] == name))
     return found
-
 
 
 # ----------------------------------------------------------------------------------------------------- counts by every tool

@@ -42,7 +42,11 @@ def replay(folder):
     levels = {LayerOperand(op): [[(LayerDim(d), n) for d, n in own] for own in rows] for op, rows in loops.items()}
     temporal = TemporalMapping(levels, layer, TemporalMappingType.UNEVEN)
     return CostModelEvaluation(
-        accelerator=accelerator, layer=layer, spatial_mapping=spatial, spatial_mapping_int=whole, temporal_mapping=temporal
+        accelerator=accelerator,
+        layer=layer,
+        spatial_mapping=spatial,
+        spatial_mapping_int=whole,
+        temporal_mapping=temporal,
     )
 
 
@@ -75,7 +79,8 @@ def main():
     counts = {}
     for op, rows in cme.memory_word_access.items() if hasattr(cme, "memory_operand_links") else ():
         mem_op = cme.memory_operand_links.layer_to_mem_op(op)
-        for memory, access in zip(cme.accelerator.memory_hierarchy.get_memory_levels(mem_op), rows):
+        memories = cme.accelerator.memory_hierarchy.get_memory_levels(mem_op)
+        for memory, access in zip(memories, rows, strict=False):  # a layer may end in an inner memory
             for way, value in access.data.items():
                 action = "read" if str(way).startswith("rd") else "write"
                 key = f"{memory.memory_instance.name}/{op.name}/{action}"

@@ -10,6 +10,8 @@ from typing import Any
 from harness import Done, Environment, Figures, run
 from problems import CHIPS, PROBLEMS, WIDEST_SPACE, workload
 from replays import WRITERS, from_peer, in_peer, ours, plain
+from sparsemap_plugins.exchange.dense import dense
+from sparsemap_plugins.exchange.nest import Chip, Layer
 
 from sparsemap import load_problem
 from sparsemap.errors import SparseMapError
@@ -20,8 +22,6 @@ from sparsemap.spec import toml_text
 from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_texts
-from sparsemap_plugins.exchange.dense import dense
-from sparsemap_plugins.exchange.nest import Chip, Layer
 
 Row = dict[str, Any]
 OWN = {
@@ -63,7 +63,11 @@ def peer_search(peer: Environment, problem: str, chip: str, setting: str, folder
 
 
 def models(
-    design: Callable[[], Design], found: dict[str, Figures | None], peers: list[Environment], folder: Path, foreign: bool
+    design: Callable[[], Design],
+    found: dict[str, Figures | None],
+    peers: list[Environment],
+    folder: Path,
+    foreign: bool,
 ) -> Iterator[tuple[str, Figures | None, str]]:
     """A design's figures by model, and the reason or loss for each; `foreign`: also in models of other tools."""
     try:
@@ -98,7 +102,13 @@ def cell(
         for setting in own:
             folder = root / chip / problem / f"{tool}-{setting}"
             folder.mkdir(parents=True, exist_ok=True)
-            row = {"problem": problem, "kind": PROBLEMS[problem]["kind"], "chip": chip, "tool": tool, "setting": setting}
+            row = {
+                "problem": problem,
+                "kind": PROBLEMS[problem]["kind"],
+                "chip": chip,
+                "tool": tool,
+                "setting": setting,
+            }
             if tool == "SparseMap":
                 done, count = own_search(problem, chip, setting, folder)
                 read: Callable[[], Design] = lambda at=folder: design_file.load(at / "best", registry)  # noqa: E731

@@ -36,7 +36,12 @@ def program_of(path: Path) -> str:
     return ""
 
 
-@click.command("import-exchange", cls=Importer, files="accelforge's or ZigZag's FILE.yaml", reads=lambda path: bool(program_of(path)))
+@click.command(
+    "import-exchange",
+    cls=Importer,
+    files="accelforge's or ZigZag's FILE.yaml",
+    reads=lambda path: bool(program_of(path)),
+)
 @click.argument("paths", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
 @click.option("--name", default="", help="Name of the workload; default: that of the layer.")

@@ -29,7 +29,14 @@ NAMES = (
 TAGS = Tags("accelforge", NAMES, "arch")
 PARTS = ("arch", "workload", "mapping")
 BRANCHES = ("Sequential", "Pipeline", "Split", "Nested")
-UNREAD = ("energy_scale", "throughput_scale", "latency_scale", "actions_scale", "n_parallel_instances", "values_per_action")
+UNREAD = (
+    "energy_scale",
+    "throughput_scale",
+    "latency_scale",
+    "actions_scale",
+    "n_parallel_instances",
+    "values_per_action",
+)
 INSIDE = re.compile(r"\s*0\s*<=\s*(\w+)\s*<\s*(.+?)\s*")
 """A rank variable with its size, such as 0 <= m < 128."""
 TERM = re.compile(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z]\w*)(?:\s*\*\s*(\d+))?\s*")
@@ -145,14 +152,13 @@ def _memory(node: YamlTable, name: str, word_bits: int, clock: float, notes: Not
     if not known:
         notes.missing(node.at("total_latency"), "formulas of latency", f"{name}: {shortened(latency)}", "")
     read_words, write_words = words.get("read"), words.get("write")
+    held = None if size is None or math.isinf(size) else size
+    found = Memory(name=name, capacity_bits=held, read_pj=prices.get("read"), write_pj=prices.get("write"))
     if latency is None and read_words == write_words:
-        widths = {"bandwidth": read_words}
-    else:
-        widths = {"read_bandwidth": read_words, "write_bandwidth": write_words}
-        if latency is None:
-            notes.assumed(node.source, f"{name}: reads and writes overlap; accelforge adds their times")
-    bits_held = None if size is None or math.isinf(size) else size
-    return Memory(name=name, capacity_bits=bits_held, read_pj=prices.get("read"), write_pj=prices.get("write"), **widths)
+        return attrs.evolve(found, bandwidth=read_words)
+    if latency is None:
+        notes.assumed(node.source, f"{name}: reads and writes overlap; accelforge adds their times")
+    return attrs.evolve(found, read_bandwidth=read_words, write_bandwidth=write_words)
 
 
 # --------------------------------------------------------------------------------------------------------------- workload

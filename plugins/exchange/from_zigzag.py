@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,8 @@ def accelerator_of(table: YamlTable, word_bits: int, notes: Notes) -> Accelerato
     if array.get("systolic_dimensions"):
         notes.missing(array.at("systolic_dimensions"), "systolic arrays", "cycles to drain them", "")
     sizes = dict(zip(array.names("dimensions"), (int(n) for n in array.get("sizes") or []), strict=False))
-    rows = [(name, table.table("memories").table(name)) for name in table.table("memories")]
-    rows = sorted(reversed(rows), key=lambda one: -len(one[1].names("served_dimensions")))
+    rows = [(name, table.table("memories").table(name)) for name in reversed(table.table("memories"))]
+    rows = sorted(rows, key=lambda one: -len(one[1].names("served_dimensions")))
     serves = [frozenset(row.names("served_dimensions")) & sizes.keys() for _, row in rows]
     for (name, row), own, outer in zip(rows[1:], serves[1:], serves, strict=False):
         if not own <= outer:
@@ -208,12 +208,14 @@ def import_files(files: Sequence[Path], name: str, which: str, even: bool, notes
     return found | _design(own, layer, mapping, even, notes)
 
 
-def _design(own: Accelerator, layer: Layer, mapping: YamlTable, even: bool, notes: Notes) -> Mapping[str, Any]:
+def _design(own: Accelerator, layer: Layer, mapping: YamlTable, even: bool, notes: Notes) -> dict[str, dict[str, Any]]:
     ordering = mapping.get("temporal_ordering") or []
     if not all(isinstance(pair, list) and len(pair) == 2 and type(pair[1]) is int for pair in ordering):
         notes.assumed(mapping.at("temporal_ordering"), "leaves loops to ZigZag; there is no design")
         return {}
-    temporal = tuple((str(dim).lower(), n) for dim, n in reversed(ordering) if n > 1 and str(dim).lower() in layer.sizes)
+    temporal = tuple(
+        (str(dim).lower(), n) for dim, n in reversed(ordering) if n > 1 and str(dim).lower() in layer.sizes
+    )
     spatial = tuple(spatial_of(own, mapping, layer))
     holds = holds_of(own, mapping, layer)
     try:
