@@ -12,7 +12,7 @@ from harness import Environment, Figures, run
 from problems import BLOCK, CHIPS, MATMUL
 from searches import SCRIPT_LINES, Row, lines_of
 from sparsemap_plugins.exchange import accelforge, zigzag
-from sparsemap_plugins.exchange.nest import Chip, Layer
+from sparsemap_plugins.exchange.nest import Layer, PlainChip
 
 from sparsemap import load_problem
 from sparsemap.files import read_json
@@ -35,10 +35,10 @@ def _network() -> dict[str, Any]:
     return {"kind": "network", "name": "block", "input": [T, D], "layers": layers}
 
 
-def _problem(chip: str) -> tuple[Chip, Layer]:
+def _problem(chip: str) -> tuple[PlainChip, Layer]:
     workload = {"name": "up", "einsum": MATMUL, "dims": {"m": T, "k": D, "n": H}, "density": {"P": 1.0, "Q": 1.0}}
     own = load_problem(workload, CHIPS[chip], cost_model="timeloop")
-    return Chip.of(own), Layer.of(own)
+    return PlainChip.of(own), Layer.of(own)
 
 
 def _accelforge(chip: str) -> dict[str, Any]:

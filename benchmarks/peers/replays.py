@@ -12,7 +12,7 @@ from explain import facts_of, reason_for
 from harness import Environment, Figures
 from sparsemap_plugins.exchange import accelforge, from_accelforge, from_zigzag, zigzag
 from sparsemap_plugins.exchange.dense import dense
-from sparsemap_plugins.exchange.nest import Chip, Layer, Memory, Nest
+from sparsemap_plugins.exchange.nest import Layer, Nest, PlainChip, PlainMemory
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.registry import Registry
@@ -29,14 +29,14 @@ FILES = {"accelforge": ("arch.yaml", "workload.yaml", "mapping.yaml"),
          "ZigZag": ("accelerator.yaml", "workload.yaml", "mapping.yaml")}  # fmt: skip
 
 
-def reference_case(case: Mapping[str, Any]) -> tuple[Chip, Layer, Nest]:
+def reference_case(case: Mapping[str, Any]) -> tuple[PlainChip, Layer, Nest]:
     """A dense case of `tests/conformance` in the plain form of the exchange."""
     hw, mapping, tensors = case["hw"], case["mapping"], case["workload"]["tensors"]
     names, memories = list(hw["levels"]), []
     for i, (name, level) in enumerate(hw["levels"].items()):
         inner = hw["levels"][names[i + 1]] if i + 1 < len(names) else hw["mac"]
         words = level["capacity_words"]
-        memories.append(Memory(
+        memories.append(PlainMemory(
             name=name, capacity_bits=words and words * hw["word_bits"], fanout=inner["instances"] // level["instances"],
             read_pj=level["energy"]["read"], write_pj=level["energy"]["write"], read_bandwidth=level["read_bw"],
             write_bandwidth=level["write_bw"],
@@ -52,7 +52,7 @@ def reference_case(case: Mapping[str, Any]) -> tuple[Chip, Layer, Nest]:
         places |= {(i, one): len(temporal) for one in stored}
         temporal += [(small[d], n) for d, n in mapping[f"L{i + 1}_T"] if n > 1]
         spatial.append(tuple((small[d], n) for d, n in mapping.get(f"L{i + 1}_S", []) if n > 1))
-    chip = Chip(memories=tuple(memories), word_bits=hw["word_bits"], mac_pj=hw["mac"]["energy"]["compute"])
+    chip = PlainChip(memories=tuple(memories), word_bits=hw["word_bits"], mac_pj=hw["mac"]["energy"]["compute"])
     return chip, Layer(case["id"].lower(), sizes, ranks), Nest(tuple(temporal), tuple(spatial), places)
 
 
@@ -93,7 +93,7 @@ class Replay:
     error: str = ""
 
 
-def in_peer(peer: Environment, chip: Chip, layer: Layer, nest: Nest, folder: Path) -> Replay:
+def in_peer(peer: Environment, chip: PlainChip, layer: Layer, nest: Nest, folder: Path) -> Replay:
     """A design in a peer's model."""
     notes = Notes()
     try:
@@ -109,9 +109,9 @@ def in_peer(peer: Environment, chip: Chip, layer: Layer, nest: Nest, folder: Pat
     return Replay(done.figures and peer.in_words(done.figures, chip.word_bits, names), losses, done.error)
 
 
-def plain(design: Design) -> tuple[Chip, Layer, Nest]:
+def plain(design: Design) -> tuple[PlainChip, Layer, Nest]:
     own = dense(design)
-    return Chip.of(own.problem), Layer.of(own.problem), Nest.of(own)
+    return PlainChip.of(own.problem), Layer.of(own.problem), Nest.of(own)
 
 
 def from_peer(name: str, folder: Path, registry: Registry) -> tuple[Design, list[str]]:
@@ -126,7 +126,7 @@ def from_peer(name: str, folder: Path, registry: Registry) -> tuple[Design, list
     return design_file.structure(tables["design"], registry, "design"), [note.text for note in notes.rows]
 
 
-def of_nest(chip: Chip, layer: Layer, nest: Nest, registry: Registry) -> Design:
+def of_nest(chip: PlainChip, layer: Layer, nest: Nest, registry: Registry) -> Design:
     tables = nest.tables(chip, layer, Notes(), YamlSource())
     return design_file.structure(tables["design"], registry, "design")
 

@@ -11,7 +11,7 @@ from harness import Done, Environment, Figures, run
 from problems import CHIPS, PROBLEMS, WIDEST_SPACE, workload
 from replays import WRITERS, from_peer, in_peer, ours, plain
 from sparsemap_plugins.exchange.dense import dense
-from sparsemap_plugins.exchange.nest import Chip, Layer
+from sparsemap_plugins.exchange.nest import Layer, PlainChip
 
 from sparsemap import load_problem
 from sparsemap.errors import SparseMapError
@@ -56,7 +56,7 @@ def peer_search(peer: Environment, problem: str, chip: str, setting: str, folder
     loops = {name: own.loops.sizes[name] for name in own.dims}  # sizes as given, without padding
     layer = Layer(problem, loops, Layer.of(own).ranks)
     free = setting == "widest"
-    files = WRITERS[peer.name](Chip.of(own), layer, None, Notes(), free=free)
+    files = WRITERS[peer.name](PlainChip.of(own), layer, None, Notes(), free=free)
     write_texts({folder / name: yaml_text(table) for name, table in files.items()})
     count = lines_of(folder, tuple(files)) + SCRIPT_LINES[peer.name]
     return peer.run("widest" if free and peer.name == "ZigZag" else "search", folder), count

@@ -14,7 +14,7 @@ from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_tables import YamlSource
 from sparsemap.spec.yaml_text import Tagged
 
-from .nest import Chip, Layer, Memory, Nest
+from .nest import Layer, Nest, PlainChip, PlainMemory
 
 EINSUM = "layer"
 ARRAY = "array{}"
@@ -23,7 +23,7 @@ SEPARATE = "max(a.n_calls / a.throughput for a in actions)"
 """Latency of a memory with separate ports."""
 
 
-def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
+def tables(chip: PlainChip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
     """The files by name; without a nest no mapping.
 
     `free`: the mapper chooses the tensors of inner memories; otherwise the tensors of the nest, or all."""
@@ -39,7 +39,7 @@ def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool
     return {**found, **({"mapping.yaml": {"mapping": {"nodes": mapping(chip, layer, nest, notes)}}} if nest else {})}
 
 
-def _memory(index: int, chip: Chip, layer: Layer, nest: Nest | None, free: bool) -> Tagged:
+def _memory(index: int, chip: PlainChip, layer: Layer, nest: Nest | None, free: bool) -> Tagged:
     memory = chip.memories[index]
     kept = [name for name in layer.ranks if nest is None or (index, name) in nest.places]
     names = "All" if len(kept) == len(layer.ranks) else " | ".join(kept) or "Nothing"
@@ -54,20 +54,20 @@ def _memory(index: int, chip: Chip, layer: Layer, nest: Nest | None, free: bool)
     return node
 
 
-def _action(memory: Memory, name: str, chip: Chip) -> dict[str, Any]:
+def _action(memory: PlainMemory, name: str, chip: PlainChip) -> dict[str, Any]:
     words = memory.bandwidth if memory.bandwidth is not None else getattr(memory, f"{name}_bandwidth")
     throughput = "inf" if words is None else float(words * chip.clock_hz)
     pj = getattr(memory, f"{name}_pj") or 0.0
     return {"name": name, "bits_per_action": chip.word_bits, "energy": pj * 1e-12, "throughput": throughput}
 
 
-def _spatial(chip: Chip, index: int) -> dict[str, Any]:
+def _spatial(chip: PlainChip, index: int) -> dict[str, Any]:
     """The fan-out of the memory above a component."""
     fanout = chip.memories[index - 1].fanout if index else 1
     return {"spatial": [{"name": ARRAY.format(index - 1), "fanout": fanout}]} if fanout > 1 else {}
 
 
-def _workload(chip: Chip, layer: Layer) -> dict[str, Any]:
+def _workload(chip: PlainChip, layer: Layer) -> dict[str, Any]:
     accesses = []
     for tensor, ranks in layer.ranks.items():
         plain = all(len(rank) == 1 and rank[0][1] == 1 for rank in ranks)
@@ -89,7 +89,7 @@ def _rank_name(rank: Sequence[tuple[str, int]]) -> str:
     return "_".join(dim.upper() if c == 1 else f"{dim.upper()}{c}" for dim, c in rank)
 
 
-def raised(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> dict[tuple[int, str], int]:
+def raised(chip: PlainChip, layer: Layer, nest: Nest, notes: Notes) -> dict[tuple[int, str], int]:
     """The places of tensors for accelforge, by memory and tensor: outside loops that do not move the tensor.
 
     accelforge fetches a tile again in every step of a loop outside its place. It refuses a loop in time between the
@@ -112,7 +112,7 @@ def raised(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> dict[tuple[int
     return found
 
 
-def mapping(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> list[Tagged]:
+def mapping(chip: PlainChip, layer: Layer, nest: Nest, notes: Notes) -> list[Tagged]:
     """Nodes of the mapping, from the outermost inwards: places of tensors, loops, and the compute unit."""
     places = raised(chip, layer, nest, notes)
     inside = {dim: math.prod(n for loops in (nest.temporal, *nest.spatial) for own, n in loops if own == dim)

@@ -14,11 +14,11 @@ from sparsemap.pieces.contracts.workload import box
 from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_tables import YamlSource
 
-from .nest import Chip, Layer, Loop, Nest
+from .nest import Layer, Loop, Nest, PlainChip
 
 
 def allocated(
-    chip: Chip, layer: Layer, temporal: tuple[Loop, ...], spatial: tuple[tuple[Loop, ...], ...],
+    chip: PlainChip, layer: Layer, temporal: tuple[Loop, ...], spatial: tuple[tuple[Loop, ...], ...],
     holds: Mapping[int, list[str]], even: bool = False,
 ) -> dict[tuple[int, str], int]:  # fmt: skip
     """Temporal loops outside the tile of every tensor, by memory and tensor; `holds`: tensors by memory.
@@ -60,7 +60,7 @@ def allocated(
     return places
 
 
-def compare(chip: Chip, layer: Layer, nest: Nest, notes: Notes) -> None:
+def compare(chip: PlainChip, layer: Layer, nest: Nest, notes: Notes) -> None:
     """Notes on tensors in other places than the nest's once ZigZag places the loops itself."""
     holds = {m: [name for name in layer.ranks if (m, name) in nest.places] for m in range(len(chip.memories))}
     source = YamlSource("mapping.yaml", 0, "temporal_ordering")

@@ -17,7 +17,7 @@ from sparsemap.writing import write_texts
 
 from . import accelforge, zigzag
 from .dense import dense, evaluated, losses
-from .nest import Chip, Layer, Nest
+from .nest import Layer, Nest, PlainChip
 
 Files = dict[str, Any]
 
@@ -32,7 +32,7 @@ class _DenseExporter(Exporter):
         design = result.found.design
         notes, plain = Notes(), dense(design)
         losses(design, notes, self.program)
-        chip, layer, nest = Chip.of(plain.problem), Layer.of(plain.problem), Nest.of(plain)
+        chip, layer, nest = PlainChip.of(plain.problem), Layer.of(plain.problem), Nest.of(plain)
         files = type(self).made(chip, layer, nest, notes)
         title = f"{problem.workload.name} on {problem.hardware.name}"
         texts = {Path(path) / name: yaml_text(table, f"{title}, for {self.program}.") for name, table in files.items()}

@@ -20,7 +20,7 @@ from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_tables import TAG, Tags, YamlSource, YamlTable, error, read
 
 from .accelforge import SEPARATE
-from .nest import Chip, Layer, Loop, Memory, Nest
+from .nest import Layer, Loop, Nest, PlainChip, PlainMemory
 
 NAMES = (
     *("Memory", "Compute", "Container", "Toll", "Network", "Hierarchical", "Fork", "Array"),
@@ -85,7 +85,7 @@ def _components(nodes: Sequence[YamlTable]) -> Iterator[YamlTable]:
             yield node
 
 
-def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tuple[Chip, dict[str, int]]:
+def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tuple[PlainChip, dict[str, int]]:
     """The chip, and the memory above every component by name; `compute`: its compute unit, "" for the last."""
     nodes = list(_components(arch.rows("nodes")))
     units = [node for node in nodes if node.get(TAG) == "Compute"]
@@ -98,7 +98,7 @@ def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tupl
     (action,) = chosen.rows("actions")[:1] or [chosen]
     clock = number(action, "throughput", 1e9) or 1e9
     clock = 1e9 if math.isinf(clock) else clock
-    memories: list[Memory] = []
+    memories: list[PlainMemory] = []
     above: dict[str, int] = {}
     fanout = 1
     for node in nodes:
@@ -130,11 +130,11 @@ def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tupl
         if node is chosen:
             break
     pj = number(action, "energy", 0.0) or 0.0
-    return Chip(memories=tuple(memories), word_bits=word_bits, clock_hz=clock, compute=str(chosen.get("name")),
+    return PlainChip(memories=tuple(memories), word_bits=word_bits, clock_hz=clock, compute=str(chosen.get("name")),
                 mac_pj=pj * 1e12), above  # fmt: skip
 
 
-def _memory(node: YamlTable, name: str, word_bits: int, clock: float, notes: Notes) -> Memory:
+def _memory(node: YamlTable, name: str, word_bits: int, clock: float, notes: Notes) -> PlainMemory:
     size = number(node, "size")
     prices: dict[str, float | None] = {}
     words: dict[str, float | None] = {}
@@ -153,7 +153,7 @@ def _memory(node: YamlTable, name: str, word_bits: int, clock: float, notes: Not
         notes.missing(node.at("total_latency"), "formulas of latency", f"{name}: {shortened(latency)}", "")
     read_words, write_words = words.get("read"), words.get("write")
     held = None if size is None or math.isinf(size) else size
-    found = Memory(name=name, capacity_bits=held, read_pj=prices.get("read"), write_pj=prices.get("write"))
+    found = PlainMemory(name=name, capacity_bits=held, read_pj=prices.get("read"), write_pj=prices.get("write"))
     if latency is None and read_words == write_words:
         return attrs.evolve(found, bandwidth=read_words)
     if latency is None:
@@ -237,7 +237,7 @@ def path_to(nodes: Sequence[YamlTable], einsum: str) -> list[YamlTable] | None:
 
 
 def nest_of(
-    nodes: Sequence[YamlTable], chip: Chip, above: dict[str, int], layer: Layer, notes: Notes
+    nodes: Sequence[YamlTable], chip: PlainChip, above: dict[str, int], layer: Layer, notes: Notes
 ) -> Nest | None:  # fmt: skip
     """The nest of a path of nodes; None, with a note, for loops that do not divide the sizes."""
     inside, names = dict(layer.sizes), [memory.name for memory in chip.memories]

@@ -19,7 +19,7 @@ from sparsemap.spec.notes import Notes
 from sparsemap.spec.yaml_tables import Tags, YamlSource, YamlTable, error, read_value
 
 from .allocation import allocated
-from .nest import Chip, Layer, Loop, Memory, Nest
+from .nest import Layer, Loop, Nest, PlainChip, PlainMemory
 
 TAGS = Tags("ZigZag")
 EQUATION = re.compile(r"\s*(\w+)((?:\[\w*\])+)\s*\+?\s*=\s*(\w+)((?:\[\w*\])+)\s*\*\s*(\w+)((?:\[\w*\])+)\s*")
@@ -98,7 +98,7 @@ def layer_of(rows: Sequence[YamlTable], which: str, name: str, notes: Notes) -> 
 class Accelerator:
     """The chip, and by memory the operands held and the dimensions of the array served."""
 
-    chip: Chip
+    chip: PlainChip
     holds: tuple[tuple[str, ...], ...]
     serves: tuple[frozenset[str], ...]
 
@@ -124,11 +124,11 @@ def accelerator_of(table: YamlTable, word_bits: int, notes: Notes) -> Accelerato
     if not memories:
         raise error(table.at("memories"), "missing; expected memories from the innermost outwards")
     pj = float(array.get("unit_energy") or 0.0)
-    chip = Chip(memories=tuple(memories), word_bits=word_bits, mac_pj=pj)
+    chip = PlainChip(memories=tuple(memories), word_bits=word_bits, mac_pj=pj)
     return Accelerator(chip, tuple(tuple(row.names("operands")) for _, row in rows), tuple(serves))
 
 
-def _memory(name: str, row: YamlTable, word_bits: int, fanout: int, notes: Notes) -> Memory:
+def _memory(name: str, row: YamlTable, word_bits: int, fanout: int, notes: Notes) -> PlainMemory:
     kinds: dict[str, float] = {}
     for port in row.rows("ports"):
         kind, width = str(port.get("type")), port.number("bandwidth_max") or 0.0
@@ -151,7 +151,7 @@ def _memory(name: str, row: YamlTable, word_bits: int, fanout: int, notes: Notes
     if "dram" in (row.get("mem_type"), name.lower()) and size is not None:
         notes.assumed(row.at("size"), f"{name}: unlimited, as off-chip memory")
         size = None
-    return Memory(name=name, capacity_bits=size, fanout=fanout, **prices, **shared, **apart)
+    return PlainMemory(name=name, capacity_bits=size, fanout=fanout, **prices, **shared, **apart)
 
 
 # ---------------------------------------------------------------------------------------------------------------- mapping

@@ -24,7 +24,7 @@ Loop = tuple[str, int]
 
 
 @attrs.frozen(kw_only=True)
-class Memory:
+class PlainMemory:
     """A memory; figures are per instance, energies in pJ per word, bandwidths in words per cycle."""
 
     name: str
@@ -66,19 +66,19 @@ def memories_of(problem: Problem) -> list[int]:
 
 
 @attrs.frozen(kw_only=True)
-class Chip:
+class PlainChip:
     """Memories from the outermost inwards, and the compute units."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[PlainMemory, ...]
     word_bits: int
     clock_hz: float = 1e9
     compute: str = "MAC"
     mac_pj: float = 0.0
 
     @classmethod
-    def of(cls, problem: Problem) -> Chip:
+    def of(cls, problem: Problem) -> PlainChip:
         """The chip of a problem, with capacities usable for tiles."""
-        rows: list[Memory] = []
+        rows: list[PlainMemory] = []
         for index, level in zip(memories_of(problem), problem.levels, strict=True):
             if index < len(rows):
                 rows[-1] = attrs.evolve(rows[-1], fanout=rows[-1].fanout * level.fanout)
@@ -86,7 +86,7 @@ class Chip:
             widths = {key: getattr(level, key) for key in ("bandwidth", "read_bandwidth", "write_bandwidth")}
             energies = {f"{action}_pj": problem.energy_pj(level.index, action) for action in ("read", "write")}
             size = level.capacity_bits
-            rows.append(Memory(name=level.name, capacity_bits=size, fanout=level.fanout, **energies, **widths))
+            rows.append(PlainMemory(name=level.name, capacity_bits=size, fanout=level.fanout, **energies, **widths))
         bits, clock = problem.hardware.word_bits, problem.levels[0].clock_hz
         pj = problem.mac_pj("compute")
         return cls(memories=tuple(rows), word_bits=bits, clock_hz=clock, compute=problem.compute_name, mac_pj=pj)
@@ -165,7 +165,7 @@ class Nest:
             last += 1
         return first, last
 
-    def layout(self, chip: Chip, layer: Layer) -> list[tuple[int, int, list[str]]]:
+    def layout(self, chip: PlainChip, layer: Layer) -> list[tuple[int, int, list[str]]]:
         """Storage levels from the outermost inwards: memory, place, stored tensors.
 
         `DesignError` for an inner memory with a tensor that stays longer than a tensor of an outer memory."""
@@ -187,7 +187,7 @@ class Nest:
                 waiting = [name for name in waiting if name not in group]
         return found
 
-    def tables(self, chip: Chip, layer: Layer, notes: Notes, source: YamlSource) -> dict[str, dict[str, Any]]:
+    def tables(self, chip: PlainChip, layer: Layer, notes: Notes, source: YamlSource) -> dict[str, dict[str, Any]]:
         """Hardware and design with a level per memory and place; `DesignError` if there are no such levels."""
         for dim, size in layer.sizes.items():
             product = math.prod(n for loops in (self.temporal, *self.spatial) for own, n in loops if own == dim)

@@ -17,7 +17,7 @@ from sparsemap.errors import DesignError
 from sparsemap.spec.notes import Notes
 
 from . import allocation
-from .nest import Chip, Layer, Memory, Nest
+from .nest import Layer, Nest, PlainChip, PlainMemory
 
 UNLIMITED_BITS = 2**50
 """Size of a memory without a limit."""
@@ -32,14 +32,14 @@ WAYS = {"read": {"I": ("tl",), "W": ("tl",), "O": ("tl", "th")},
 
 
 @attrs.frozen
-class Names:
+class ZigzagNames:
     """ZigZag's names of tensors and dimensions."""
 
     operands: Mapping[str, str]
     dims: Mapping[str, str]
 
     @classmethod
-    def of(cls, layer: Layer) -> Names:
+    def of(cls, layer: Layer) -> ZigzagNames:
         """`DesignError` for other than two operands, or dimensions alike in capitals."""
         first, *others = list(layer.ranks)[:-1]
         if len(others) != 1:
@@ -50,9 +50,9 @@ class Names:
         return cls({first: "I", others[0]: "W", layer.output: "O"}, dims)
 
 
-def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
+def tables(chip: PlainChip, layer: Layer, nest: Nest | None, notes: Notes, free: bool = False) -> dict[str, Any]:
     """The files by name; without a nest, ZigZag maps. `free`: all memories may hold all operands."""
-    names = Names.of(layer)
+    names = ZigzagNames.of(layer)
     mapping: dict[str, Any] = {"name": "default"}
     if nest is not None:
         arrays = _arrays(chip)
@@ -70,7 +70,7 @@ def tables(chip: Chip, layer: Layer, nest: Nest | None, notes: Notes, free: bool
 
 def loops_of(layer: Layer, nest: Nest) -> dict[str, list[list[list[Any]]]]:
     """Temporal loops by operand and memory, from the innermost outwards: the places of this design."""
-    names, found = Names.of(layer), dict[str, list[list[list[Any]]]]()
+    names, found = ZigzagNames.of(layer), dict[str, list[list[list[Any]]]]()
     for tensor, operand in names.operands.items():
         own = [place for (_, name), place in sorted(nest.places.items(), reverse=True) if name == tensor]
         ends = [len(nest.temporal), *own]
@@ -79,7 +79,7 @@ def loops_of(layer: Layer, nest: Nest) -> dict[str, list[list[list[Any]]]]:
     return found
 
 
-def _arrays(chip: Chip) -> list[int]:
+def _arrays(chip: PlainChip) -> list[int]:
     """Memories with several children: an array dimension each."""
     found = [index for index, memory in enumerate(chip.memories) if memory.fanout > 1]
     if len(found) > MOST_ARRAYS:
@@ -93,9 +93,9 @@ def _sides(fanout: int) -> list[int]:
     return [short, fanout // short] if short > 1 else [fanout]
 
 
-def accelerator(chip: Chip, layer: Layer, nest: Nest | None) -> dict[str, Any]:
+def accelerator(chip: PlainChip, layer: Layer, nest: Nest | None) -> dict[str, Any]:
     """The table of the accelerator; memories hold the operands of the nest, or all."""
-    names, arrays = Names.of(layer), _arrays(chip)
+    names, arrays = ZigzagNames.of(layer), _arrays(chip)
     sides = {at: [chip.memories[at].fanout] if nest is not None else _sides(chip.memories[at].fanout) for at in arrays}
     axes = [(at, size) for at in arrays for size in sides[at]]
     memories: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def accelerator(chip: Chip, layer: Layer, nest: Nest | None) -> dict[str, Any]:
     return {"name": f"chip_{name}", "memories": memories, "operational_array": array}
 
 
-def _memory(memory: Memory, chip: Chip, kept: list[str], served: list[str]) -> dict[str, Any]:
+def _memory(memory: PlainMemory, chip: PlainChip, kept: list[str], served: list[str]) -> dict[str, Any]:
     shared = memory.bandwidth is not None or not (memory.read_bandwidth or memory.write_bandwidth)
     words = {"read": memory.read_bandwidth, "write": memory.write_bandwidth}
     if shared:
@@ -133,8 +133,8 @@ def _memory(memory: Memory, chip: Chip, kept: list[str], served: list[str]) -> d
     }  # fmt: skip
 
 
-def _layer(chip: Chip, layer: Layer) -> dict[str, Any]:
-    names, relations, texts = Names.of(layer), list[str](), dict[str, str]()
+def _layer(chip: PlainChip, layer: Layer) -> dict[str, Any]:
+    names, relations, texts = ZigzagNames.of(layer), list[str](), dict[str, str]()
     windows: dict[str, int] = {}
     for tensor, operand in names.operands.items():
         indices = []

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import yaml
 
 from ..errors import SpecError, shortened
 from ..files import read_bytes, shown
@@ -122,6 +121,8 @@ def read(path: Path, tags: Tags, expand: Callable[[Path, str], str] = lambda _, 
 
 def read_value(path: Path, tags: Tags, expand: Callable[[Path, str], str] = lambda _, text: text) -> Any:
     """Like `read`, for a file that may also hold a list."""
+    import yaml
+
     file, text = shown(path), expand(path, text_of(path))
     try:
         loader = yaml.SafeLoader(text)
@@ -160,6 +161,8 @@ def text_of(path: Path, limit: int = BYTES) -> str:
 
 
 def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...], tags: Tags) -> Any:
+    import yaml
+
     if id(node) in above:
         raise error(source, "an alias leads back to itself")
     above = (*above, id(node))

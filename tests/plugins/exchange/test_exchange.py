@@ -8,9 +8,9 @@ import yaml
 from click.testing import CliRunner
 from sparsemap_plugins.exchange import accelforge, from_accelforge, from_zigzag, zigzag
 from sparsemap_plugins.exchange.allocation import allocated
-from sparsemap_plugins.exchange.commands import program_of
 from sparsemap_plugins.exchange.dense import dense
-from sparsemap_plugins.exchange.nest import Chip, Layer, Memory, Nest
+from sparsemap_plugins.exchange.nest import Layer, Nest, PlainChip, PlainMemory
+from sparsemap_plugins.exchange.programs import program_of
 
 from sparsemap.cli.main import cli
 from sparsemap.errors import DesignError
@@ -26,11 +26,11 @@ WINDOWS = {
     "Q": ((("k", 1),), (("c", 1),), (("r", 1),)),
     "Z": ((("k", 1),), (("p", 1),)),
 }
-CHIP = Chip(
+CHIP = PlainChip(
     memories=(
-        Memory(name="DRAM", read_pj=100.0, write_pj=90.0, bandwidth=4.0),
-        Memory(name="GLB", capacity_bits=16 * 4096, fanout=8, read_pj=5.0, write_pj=6.0, bandwidth=64.0),
-        Memory(name="PE", capacity_bits=16 * 64, fanout=2, read_pj=0.5, write_pj=0.25, bandwidth=8.0),
+        PlainMemory(name="DRAM", read_pj=100.0, write_pj=90.0, bandwidth=4.0),
+        PlainMemory(name="GLB", capacity_bits=16 * 4096, fanout=8, read_pj=5.0, write_pj=6.0, bandwidth=64.0),
+        PlainMemory(name="PE", capacity_bits=16 * 64, fanout=2, read_pj=0.5, write_pj=0.25, bandwidth=8.0),
     ),
     word_bits=16,
     mac_pj=0.75,
@@ -132,7 +132,7 @@ def test_an_export_names_the_tensors_that_zigzag_places_elsewhere():
 
 def test_loops_go_to_the_memory_where_they_save_most_traffic():
     """Two loops over a memory of four words: n keeps P's word, m does not; the third loop's tiles no longer fit."""
-    chip = Chip(memories=(Memory(name="far"), Memory(name="near", capacity_bits=4.0)), word_bits=1)
+    chip = PlainChip(memories=(PlainMemory(name="far"), PlainMemory(name="near", capacity_bits=4.0)), word_bits=1)
     layer = Layer("mm", {"m": 2, "k": 4, "n": 2}, MATMUL)
     loops = (("m", 2), ("k", 4), ("n", 2))
     holds = {0: ["P", "Q", "Z"], 1: ["P", "Q", "Z"]}
@@ -141,7 +141,7 @@ def test_loops_go_to_the_memory_where_they_save_most_traffic():
     assert {t: places[1, t] for t in "PQZ"} == {"P": 2, "Q": 3, "Z": 1}
     assert {t: places[0, t] for t in "PQZ"} == {"P": 0, "Q": 0, "Z": 0}
     with pytest.raises(DesignError, match="near: the tiles of P, Q, Z do not fit together"):
-        allocated(Chip(memories=(chip.memories[0], Memory(name="near", capacity_bits=2.0)), word_bits=1),
+        allocated(PlainChip(memories=(chip.memories[0], PlainMemory(name="near", capacity_bits=2.0)), word_bits=1),
                   layer, loops, ((), ()), holds)  # fmt: skip
 
 
