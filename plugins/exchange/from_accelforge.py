@@ -17,7 +17,7 @@ from sparsemap.errors import DesignError, SpecError, shortened, unknown
 from sparsemap.files import shown
 from sparsemap.spec.expressions import Expression
 from sparsemap.spec.notes import Notes
-from sparsemap.spec.yaml_tables import TAG, Tags, YamlSource, YamlTable, error, read
+from sparsemap.spec.yaml_tables import TAG, Tags, YamlSource, YamlTable, error, read, whole
 
 from .accelforge import SEPARATE
 from .nest import Layer, Loop, Nest, PlainChip, PlainMemory
@@ -39,7 +39,7 @@ UNREAD = (
 )
 INSIDE = re.compile(r"\s*0\s*<=\s*(\w+)\s*<\s*(.+?)\s*")
 """A rank variable with its size, such as 0 <= m < 128."""
-TERM = re.compile(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z]\w*)(?:\s*\*\s*(\d+))?\s*")
+TERM = re.compile(r"\s*(?:([1-9]\d{0,8})\s*\*\s*)?([A-Za-z]\w*)(?:\s*\*\s*([1-9]\d{0,8}))?\s*")
 
 
 def _plain(path: Path, text: str) -> str:
@@ -69,9 +69,19 @@ def number(table: YamlTable, key: str, default: float | None = None) -> float | 
     if isinstance(value, int | float):
         return float(value)
     try:
-        return float(Expression.parse(str(value).strip(), ("inf",))({"inf": math.inf}))
+        return _value(value)
     except ValueError as problem:
         raise error(table.at(key), f"expected a number or arithmetic, found {shortened(value)} ({problem})") from None
+
+
+def _value(text: Any) -> float:
+    """ValueError for text other than arithmetic."""
+    return float(Expression.parse(str(text).strip(), ("inf",))({"inf": math.inf}))
+
+
+def count(table: YamlTable, key: str, default: int) -> int:
+    """Like `number`, for a whole number from 1 on."""
+    return whole(number(table, key, default), table.at(key))
 
 
 # ----------------------------------------------------------------------------------------------------------- architecture
@@ -114,7 +124,7 @@ def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tupl
                 notes.missing(node.at(key), "scaled components", f"{name}: {key}", "")
         above[name] = len(memories) - 1
         for row in node.rows("spatial"):
-            fanout *= int(number(row, "fanout", 1) or 1)
+            fanout *= count(row, "fanout", 1)
             extra = sorted({*row} - {"name", "fanout"})
             if extra:
                 notes.missing(row.source, "constraints of an array", f"{name}: {', '.join(extra)}", "")
@@ -182,7 +192,7 @@ def layer_of(workload: YamlTable, einsum: str, name: str, notes: Notes) -> tuple
         match = INSIDE.fullmatch(str(text))
         if match is None:
             raise error(shapes.source, f"expected a range such as '0 <= m < 128', found {shortened(text)}")
-        sizes[match[1]] = int(Expression.parse(match[2], ())({}))
+        sizes[match[1]] = whole(_size(match[2]), shapes.source)
     given = workload.table("rank_sizes")
     ranks: dict[str, tuple[tuple[Loop, ...], ...]] = {}
     accesses = sorted(row.rows("tensor_accesses"), key=lambda access: access.get("output") is True)
@@ -194,17 +204,25 @@ def layer_of(workload: YamlTable, einsum: str, name: str, notes: Notes) -> tuple
         for rank, text in pairs:
             terms.append(_rank(text, access))
             if len(terms[-1]) == 1 and rank in given:
-                sizes.setdefault(terms[-1][0][0], int(number(given, rank, 1) or 1))
+                sizes.setdefault(terms[-1][0][0], count(given, rank, 1))
         ranks[str(access.get("name"))] = tuple(terms)
     used = dict.fromkeys(dim for terms in ranks.values() for rank in terms for dim, _ in rank)
     if lacking := [dim for dim in used if dim not in sizes]:
         raise error(row.source, f"rank variable '{lacking[0]}' has no size")
-    widths = {int(number(workload.table("bits_per_value"), key, 8) or 8) for key in workload.table("bits_per_value")}
-    widths |= {int(number(access, "bits_per_value", 8) or 8) for access in accesses if "bits_per_value" in access}
+    widths = {count(workload.table("bits_per_value"), key, 8) for key in workload.table("bits_per_value")}
+    widths |= {count(access, "bits_per_value", 8) for access in accesses if "bits_per_value" in access}
     if len(widths) > 1:
         notes.assumed(workload.at("bits_per_value"), f"every tensor has {max(widths)} bits per word, the widest")
     title = re.sub(r"[^a-z0-9]+", "-", (name or str(row.get("name"))).lower()).strip("-")
     return Layer(title or "imported", {dim: sizes[dim] for dim in used}, ranks), max(widths, default=8)
+
+
+def _size(text: str) -> Any:
+    """The number of arithmetic, or the text itself."""
+    try:
+        return _value(text)
+    except ValueError:
+        return text
 
 
 def _rank(text: str, access: YamlTable) -> tuple[Loop, ...]:

@@ -16,15 +16,17 @@ import attrs
 from sparsemap.errors import DesignError, SpecError, shortened, unknown
 from sparsemap.files import shown
 from sparsemap.spec.notes import Notes
-from sparsemap.spec.yaml_tables import Tags, YamlSource, YamlTable, error, read_value
+from sparsemap.spec.yaml_tables import Tags, YamlSource, YamlTable, error, read_value, whole
 
 from .allocation import allocated
 from .nest import Layer, Loop, Nest, PlainChip, PlainMemory
 
 TAGS = Tags("ZigZag")
 EQUATION = re.compile(r"\s*(\w+)((?:\[\w*\])+)\s*\+?\s*=\s*(\w+)((?:\[\w*\])+)\s*\*\s*(\w+)((?:\[\w*\])+)\s*")
-RELATION = re.compile(r"(\w+)\s*=\s*(?:(\w+)\s*\*\s*)?(\w+)\s*\+\s*(?:(\w+)\s*\*\s*)?(\w+)")
-UNROLLED = re.compile(r"\s*(\w+)\s*,\s*(\d+)\s*")
+RELATION = re.compile(
+    r"(\w+)\s*=\s*(?:([1-9]\d{0,8})\s*\*\s*)?([A-Za-z]\w*)\s*\+\s*(?:([1-9]\d{0,8})\s*\*\s*)?([A-Za-z]\w*)"
+)
+UNROLLED = re.compile(r"\s*(\w+)\s*,\s*(\d{1,18})\s*")
 
 
 @attrs.frozen
@@ -76,7 +78,7 @@ def layer_of(rows: Sequence[YamlTable], which: str, name: str, notes: Notes) -> 
             raise error(row.at("dimension_relations"), f"expected 'ix=1*ox+1*fx', found {shortened(text)}")
         windows[own[1].lower()] = ((own[3].lower(), int(own[2] or 1)), (own[5].lower(), int(own[4] or 1)))
     listed = [str(dim).lower() for dim in row.names("loop_dims")]
-    sizes = dict(zip(listed, (int(n) for n in row.get("loop_sizes") or []), strict=False))
+    sizes = dict(zip(listed, row.wholes("loop_sizes"), strict=False))
     parts = [(match[i], re.findall(r"\w+", match[i + 1])) for i in (3, 5, 1)]
     ranks = {tensor: tuple(windows.get(x.lower(), ((x.lower(), 1),)) for x in indices) for tensor, indices in parts}
     used = dict.fromkeys(dim for terms in ranks.values() for rank in terms for dim, _ in rank)
@@ -84,7 +86,8 @@ def layer_of(rows: Sequence[YamlTable], which: str, name: str, notes: Notes) -> 
         raise error(row.at("loop_dims"), f"dimension '{lacking[0]}' has no size")
     if any(any(pair) for pair in row.get("padding") or [] if isinstance(pair, list)):
         notes.missing(row.at("padding"), "padding", "zeros of the padding count as data", "")
-    widths = {int(bits) for bits in row.table("operand_precision").values()}
+    precision = row.table("operand_precision")
+    widths = {whole(bits, precision.at(operand)) for operand, bits in precision.items()}
     if len(widths) > 1:
         notes.assumed(row.at("operand_precision"), f"every operand has {max(widths)} bits per word, the widest")
     title = re.sub(r"[^a-z0-9]+", "-", (name or f"layer-{names[rows.index(row)]}").lower()).strip("-")
@@ -110,7 +113,7 @@ def accelerator_of(table: YamlTable, word_bits: int, notes: Notes) -> Accelerato
         notes.missing(array.at("is_imc"), "computing in memory", "the array counts as compute units", "")
     if array.get("systolic_dimensions"):
         notes.missing(array.at("systolic_dimensions"), "systolic arrays", "cycles to drain them", "")
-    sizes = dict(zip(array.names("dimensions"), (int(n) for n in array.get("sizes") or []), strict=False))
+    sizes = dict(zip(array.names("dimensions"), array.wholes("sizes"), strict=False))
     rows = [(name, table.table("memories").table(name)) for name in reversed(table.table("memories"))]
     rows = sorted(rows, key=lambda one: -len(one[1].names("served_dimensions")))
     serves = [frozenset(row.names("served_dimensions")) & sizes.keys() for _, row in rows]
@@ -123,7 +126,7 @@ def accelerator_of(table: YamlTable, word_bits: int, notes: Notes) -> Accelerato
         memories.append(_memory(name, row, word_bits, fanout, notes))
     if not memories:
         raise error(table.at("memories"), "missing; expected memories from the innermost outwards")
-    pj = float(array.get("unit_energy") or 0.0)
+    pj = array.number("unit_energy") or 0.0
     chip = PlainChip(memories=tuple(memories), word_bits=word_bits, mac_pj=pj)
     return Accelerator(chip, tuple(tuple(row.names("operands")) for _, row in rows), tuple(serves))
 
@@ -208,9 +211,13 @@ def import_files(files: Sequence[Path], name: str, which: str, even: bool, notes
     return found | _design(own, layer, mapping, even, notes)
 
 
+def _is_loop(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and type(pair[1]) is int and 1 <= pair[1] < 2**63
+
+
 def _design(own: Accelerator, layer: Layer, mapping: YamlTable, even: bool, notes: Notes) -> dict[str, dict[str, Any]]:
     ordering = mapping.get("temporal_ordering") or []
-    if not all(isinstance(pair, list) and len(pair) == 2 and type(pair[1]) is int for pair in ordering):
+    if not isinstance(ordering, list) or not all(map(_is_loop, ordering)):
         notes.assumed(mapping.at("temporal_ordering"), "leaves loops to ZigZag; there is no design")
         return {}
     temporal = tuple(

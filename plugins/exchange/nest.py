@@ -122,7 +122,11 @@ class Layer:
         return {dim for rank in self.ranks[tensor] for dim, _ in rank}
 
     def table(self) -> dict[str, Any]:
-        """The table of a dense workload."""
+        """The table of a dense workload; `DesignError` without operands."""
+        if len(self.ranks) < 2:
+            raise DesignError(
+                f"the layer has tensors {', '.join(self.ranks) or 'of no name'}; expected operands and an output"
+            )
         *operands, output = (Tensor(name, ranks, None).text for name, ranks in self.ranks.items())  # type: ignore[arg-type]
         density = dict.fromkeys(self.ranks, 1.0)
         return {"kind": "workload", "name": self.name, "einsum": f"{output} = {' * '.join(operands)}",

@@ -84,6 +84,11 @@ class YamlTable(dict[str, Any]):
         found = [found] if isinstance(found, str) else _kind(found, list, self.at(key), "a list of names") or []
         return [_kind(name, str, self.at(key), "a name", True) for name in found]
 
+    def wholes(self, key: str) -> list[int]:
+        """The whole numbers from 1 on of the list under a key."""
+        found = _kind(self.get(key), list, self.at(key), "a list of whole numbers") or []
+        return [whole(value, self.at(key)) for value in found]
+
     def number(self, *keys: str) -> float | None:
         """The number under the first present key; `SpecError` for any other value, or below zero."""
         for key in keys:
@@ -97,6 +102,15 @@ class YamlTable(dict[str, Any]):
 def error(source: YamlSource, text: str) -> SpecError:
     """A mistake at a place."""
     return SpecError.at(source.file, source.key, f"line {source.line}: {text}" if source.line else text)
+
+
+def whole(value: Any, source: YamlSource) -> int:
+    """The value, if a whole number from 1 to 2^63 - 1; `SpecError` otherwise."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is int and 1 <= value < 2**63:
+        return value
+    raise error(source, f"expected a whole number from 1 on, found {shortened(value)}")
 
 
 def _kind(value: Any, kind: Any, source: YamlSource, expected: str, needed: bool = False) -> Any:
