@@ -14,8 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from blocks import fused_rows  # noqa: E402
 from common import asked, say  # noqa: E402
-from fused import fused_rows  # noqa: E402
 from harness import PEERS, Environment, installed  # noqa: E402
 from problems import CHIPS, PROBLEMS  # noqa: E402
 from rendering import read_rows, render, write_rows  # noqa: E402
@@ -24,10 +24,7 @@ from searches import Row, cell  # noqa: E402
 
 from sparsemap.pieces.loading import load  # noqa: E402
 
-WIDE_CELLS = {
-    "accelforge": ("square-256", "deep", "conv-5x5"),
-    "ZigZag": ("square-256", "square-512", "deep", "conv-5x5"),
-}
+WIDE_CELLS = ("square-256", "square-512")
 """Problems on the first chip that peers also search with their widest settings, which take them minutes each."""
 
 
@@ -35,7 +32,7 @@ def settings_of(problem: str, chip: str, peers: list[Environment]) -> dict[str, 
     """Settings of a cell by tool."""
     found = {"SparseMap": ["default", "short", "widest"]}
     for peer in peers:
-        wide = chip == next(iter(CHIPS)) and problem in WIDE_CELLS[peer.name]
+        wide = chip == next(iter(CHIPS)) and problem in WIDE_CELLS
         found[peer.name] = ["default", *(["widest"] if wide else [])]
     return found
 

@@ -15,13 +15,14 @@ NEAR = 0.01
 """Share of a count below which whole accesses of a wide port explain a difference."""
 REASONS = {
     "equal": "the same count",
-    "drain": "reads of finished sums on their way out",
-    "first": "reads and writes of a sum before the first product",
-    "pins": "an operand stays at the pins of the innermost memory while it does not change",
+    "drain": "reads of leaving sums",
+    "first": "reads of leaving sums, and reads or writes of sums before the first product",
+    "pins": "an operand stays at the pins of the innermost memory while the word stays the same",
+    "port": "whole accesses of a wide port",
     "windows": "overlapping windows are fetched as a whole",
+    "shared": "units share words of overlapping windows",
     "place": "accelforge refuses the place of a tensor, which goes back more often",
     "again": "accelforge fetches an unchanged tile again",
-    "port": "whole accesses of a wide port",
     "none": "not explained",
 }
 
@@ -94,4 +95,6 @@ def reason_for(tool: str, key: str, ours: float, theirs: float, facts: Facts, lo
         return "place"
     if any(text.startswith(f"{tensor} stays") for text in losses):
         return "again"
-    return "windows" if tensor in facts.windows and theirs > ours else "none"
+    if tensor in facts.windows:
+        return "windows" if theirs > ours else "shared"
+    return "none"

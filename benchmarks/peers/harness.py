@@ -13,8 +13,8 @@ from shutil import which
 import attrs
 
 HERE = Path(__file__).parent
-LIMIT = 900.0
-"""Seconds of processor time of a search before it is stopped."""
+LIMIT = 150.0
+"""Seconds of processor time of any process of a search before the search is stopped."""
 
 
 @attrs.frozen
@@ -91,7 +91,7 @@ class Environment:
 
 
 def run(command: list[str], cwd: Path, limit: float = LIMIT) -> Done:
-    """A process, stopped after `limit` seconds of processor time; JSON in its last line becomes figures."""
+    """A process, stopped once it or a child used `limit` processor seconds; JSON in its last line becomes figures."""
 
     def limited() -> None:
         import resource
@@ -105,7 +105,7 @@ def run(command: list[str], cwd: Path, limit: float = LIMIT) -> Done:
     seconds = usage.ru_utime + usage.ru_stime
     text, errors = (cwd / "stdout.txt").read_text(), (cwd / "stderr.txt").read_text().strip().splitlines()
     if child.returncode:
-        stopped = f"stopped after {limit:.0f} s of processor time" if seconds >= limit - 1 else ""
+        stopped = f"stopped: a process used {limit:.0f} s" if seconds >= limit - 1 else ""
         return Done(seconds, error=stopped or (errors[-1][:200] if errors else f"exit code {child.returncode}"))
     lines = [line for line in text.splitlines() if line.startswith("{")]
     if not lines:

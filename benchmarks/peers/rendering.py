@@ -9,7 +9,7 @@ from typing import Any
 
 from common import mean
 from explain import REASONS
-from harness import PEERS, WIDEST
+from harness import LIMIT, PEERS, WIDEST
 from problems import PROBLEMS
 
 from sparsemap.csv_files import csv_text
@@ -185,17 +185,18 @@ def fused(rows: Sequence[Row]) -> list[list[str]]:
 
 def render(rows: Sequence[Row], path: Path) -> None:
     """Write the page."""
-    text = page(
-        __file__, "page", problems=len(PROBLEMS), **notes(rows), **{
-            name: markdown_table(table, sides) if len(table) > 1 else "Nothing measured."
-            for name, (table, sides) in {
-                "tools": (tools(rows), "<"), "one": (one_mapping(rows), "<>>>><"), "replays": (replays(rows), "<<<>"),
-                "summary": (summary(rows), "<>"), "fused": (fused(rows), "<<>"),
-                "cells": (by_cell(rows, lambda row: row["setting"] == "default"), "<<<>>>><"),
-                "widest": (by_cell(rows, wide_cells(rows), True), "<<<<>>>><"),
-            }.items()
-        },
-    )  # fmt: skip
+    tables = {
+        "tools": (tools(rows), "<"),
+        "reasons": ([["column", "reason"], *map(list, REASONS.items())], "<"),
+        "one": (one_mapping(rows), "<>>>><"),
+        "replays": (replays(rows), "<<<>"),
+        "summary": (summary(rows), "<>"),
+        "cells": (by_cell(rows, lambda row: row["setting"] == "default"), "<<<>>>><"),
+        "widest": (by_cell(rows, wide_cells(rows), True), "<<<<>>>><"),
+        "fused": (fused(rows), "<<>"),
+    }
+    texts = {key: markdown_table(*table) if len(table[0]) > 1 else "Nothing measured." for key, table in tables.items()}
+    text = page(__file__, "page", problems=len(PROBLEMS), limit=f"{LIMIT:.0f}", **notes(rows), **texts)
     write_text(path, text)
 
 

@@ -142,7 +142,7 @@ def cases(root: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 # ----------------------------------------------------------------------------------------------------- counts by every tool
 
-COMMITTED = ("A-0000", "B-0018")
+COMMITTED = ("A-0000", "B-0002")
 """A matrix product and a convolution with Timeloop's figures."""
 SEARCHED = ("square-256", "square-512", "conv-1x1")
 """Problems with designs of peers to replay; the first is also searched by SparseMap."""
