@@ -25,7 +25,7 @@ from searches import Row, cell  # noqa: E402
 from sparsemap.pieces.loading import load  # noqa: E402
 
 WIDE_CELLS = ("square-256", "square-512")
-"""Problems on the first chip that peers also search with their widest settings, which take them minutes each."""
+"""Problems on the first chip for the widest settings of peers, at minutes per search."""
 
 
 def settings_of(problem: str, chip: str, peers: list[Environment]) -> dict[str, list[str]]:

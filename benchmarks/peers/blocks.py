@@ -1,4 +1,4 @@
-"""A fused block of two matrix products in a row: each tool plans the tensor between them, and counts its own plan."""
+"""A fused block of two matrix products in a row: each tool plans the tensor between the products, and counts its own plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sparsemap.writing import write_texts
 
 T, D, H = BLOCK.values()
 FUSE = {"keep": "~Intermediates", "may_keep": "All"}
-"""Tensors that accelforge keeps in DRAM: all but the one between the products, which may be there too."""
+"""Tensors that accelforge keeps in DRAM: all but the tensor between the products; this tensor may be there too."""
 
 
 def _network() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _problem(chip: str) -> tuple[PlainChip, Layer]:
 
 
 def _accelforge(chip: str) -> dict[str, Any]:
-    """Two einsums that share the tensor Z and its ranks."""
+    """Two einsums with the tensor Z in common."""
     files = accelforge.tables(*_problem(chip), None, Notes())
     files["arch.yaml"]["arch"]["nodes"][0]["tensors"] = FUSE
     sizes = {"m": T, "k": D, "n": H, "j": D}

@@ -33,7 +33,7 @@ class Facts:
 
     updates: Mapping[str, float]
     drains: Mapping[str, float]
-    """Words of the output that leave a memory for the next one outwards."""
+    """Words of the output leaving a memory outwards."""
     still: Mapping[str, float]
     """Steps in time with the same word of an operand at the compute units."""
     windows: frozenset[str]

@@ -32,7 +32,7 @@ class Figures:
 
 @attrs.frozen
 class Done:
-    """A finished process: processor seconds with those of its children, and its figures or the last line of its error."""
+    """A finished process: processor seconds including children, and figures or the last line of the error."""
 
     seconds: float
     figures: Figures | None = None
@@ -48,11 +48,11 @@ class Peer:
     package: str
     script: str
     extra: tuple[str, ...] = ()
-    """Packages that its own list of requirements lacks."""
+    """Packages missing in the list of requirements."""
     commands: tuple[str, ...] = ()
-    """Programs that it starts."""
+    """Programs started by the tool."""
     python: tuple[int, int] = (3, 11)
-    """Oldest Python that runs it."""
+    """Oldest Python to run the tool."""
 
 
 PEERS = (
@@ -71,7 +71,7 @@ class Environment:
     python: Path
     version: str
     missing: tuple[str, ...] = ()
-    """Requirements that the peer needs and its package does not bring."""
+    """Requirements beside the package."""
 
     @property
     def name(self) -> str:

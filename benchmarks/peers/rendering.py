@@ -52,7 +52,7 @@ def _part(rows: Sequence[Row], name: str) -> list[Row]:
 
 
 def tools(rows: Sequence[Row]) -> list[list[str]]:
-    """Peers with version, and what their packages do not bring."""
+    """Peers with version and missing dependencies."""
     given = {row["tool"]: row for row in _part(rows, "tool")}
     lines = [["tool", "version", "needs beside its package", "widest settings"]]
     for peer in PEERS:
@@ -167,7 +167,7 @@ def by_cell(rows: Sequence[Row], settings: Callable[[Row], bool], named: bool = 
 
 
 def wide_cells(rows: Sequence[Row]) -> Callable[[Row], bool]:
-    """Rows of the cells that a peer searched with its widest settings, without short searches."""
+    """Whether a row belongs to a cell with a peer's widest search; short searches never do."""
     cells = {(row["chip"], row["problem"]) for row in _part(rows, "search")
              if row["setting"] == "widest" and row["tool"] != "SparseMap"}  # fmt: skip
     return lambda row: row["setting"] != "short" and (row["chip"], row["problem"]) in cells

@@ -51,7 +51,7 @@ def replay(folder):
 
 
 def search(folder, widest):
-    """The best mapping by EDP, with defaults or with the widest settings that work."""
+    """The best mapping by EDP, with defaults or with the widest working settings."""
     names = [str(folder / name) for name in ("workload.yaml", "accelerator.yaml", "mapping.yaml")]
     more = {"lpf_limit": 7, "nb_spatial_mappings_generated": 6, "enable_mix_spatial_mapping": True} if widest else {}
     kept = {"dump_folder": str(folder / "out"), "pickle_filename": str(folder / "out" / "cmes.pickle")}

@@ -31,17 +31,17 @@ OWN = {
 }
 """Options of `sparsemap search` by setting."""
 SCRIPT_LINES = {"accelforge": 5, "ZigZag": 2}
-"""Lines of Python that a user of the tool needs for a search: import, read, objective, search, best."""
+"""Lines of Python for a search: import, read, objective, search, best."""
 
 
 def lines_of(folder: Path, names: tuple[str, ...]) -> int:
-    """Lines with content in the files that a user writes."""
+    """Number of lines with content in files of a user."""
     texts = [(folder / name).read_text("utf-8") for name in names]
     return sum(bool(line.strip()) and not line.lstrip().startswith("#") for text in texts for line in text.splitlines())
 
 
 def own_search(problem: str, chip: str, setting: str, folder: Path) -> tuple[Done, int]:
-    """A search by the command, in a process of its own, and the lines of its files with the command."""
+    """A search by the command in a process, and the number of lines of files and command."""
     files = {"workload.toml": workload(problem), "chip.toml": CHIPS[chip]}
     files |= {"space.toml": WIDEST_SPACE} if setting == "widest" else {}
     write_texts({folder / name: toml_text.dumps(table) for name, table in files.items()})
@@ -51,7 +51,7 @@ def own_search(problem: str, chip: str, setting: str, folder: Path) -> tuple[Don
 
 
 def peer_search(peer: Environment, problem: str, chip: str, setting: str, folder: Path) -> tuple[Done, int]:
-    """A search of a peer, in a process of its own, and the lines of its files with its script."""
+    """A search of a peer in a process, and the number of lines of files and script."""
     own = load_problem(workload(problem), CHIPS[chip], cost_model="timeloop")
     loops = {name: own.loops.sizes[name] for name in own.dims}  # sizes as given, without padding
     layer = Layer(problem, loops, Layer.of(own).ranks)

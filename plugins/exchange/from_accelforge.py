@@ -111,37 +111,46 @@ def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tupl
     memories: list[PlainMemory] = []
     above: dict[str, int] = {}
     fanout = 1
-    for node in nodes:
-        name, tag = str(node.get("name")), str(node.get(TAG, "node"))
-        if tag == "Compute" and node is not chosen:
-            notes.missing(node.source, "several kinds of compute units", name, "")
-            continue
-        if tag not in ("Memory", "Container", "Compute"):
-            notes.missing(node.source, f"!{tag}", f"{name} is left out", "")
-            continue
-        for key in UNREAD:
-            if key in node:
-                notes.missing(node.at(key), "scaled components", f"{name}: {key}", "")
+    for node in (node for node in nodes if _counts(node, chosen, notes)):
+        name, tag = str(node.get("name")), node.get(TAG)
         above[name] = len(memories) - 1
-        for row in node.rows("spatial"):
-            fanout *= count(row, "fanout", 1)
-            extra = sorted({*row} - {"name", "fanout"})
-            if extra:
-                notes.missing(row.source, "constraints of an array", f"{name}: {', '.join(extra)}", "")
-        if tag != "Container" and not memories and tag == "Compute":
-            raise error(arch.at("nodes"), "has no !Memory above the compute unit")
-        if tag != "Container" and memories:
+        fanout *= _fanout(node, notes)
+        if tag == "Container":
+            continue
+        if memories:
             memories[-1] = attrs.evolve(memories[-1], fanout=fanout)
-        elif tag == "Memory" and fanout > 1:
-            raise error(node.at("spatial"), f"{name} is outermost, and has {fanout} instances")
+        elif tag == "Compute" or fanout > 1:
+            raise error(node.source, f"{name}: expected a single outermost !Memory above")
         if tag == "Memory":
             memories.append(_memory(node, name, word_bits, clock, notes))
-        fanout = 1 if tag != "Container" else fanout
-        if node is chosen:
-            break
-    pj = number(action, "energy", 0.0) or 0.0
-    return PlainChip(memories=tuple(memories), word_bits=word_bits, clock_hz=clock, compute=str(chosen.get("name")),
-                mac_pj=pj * 1e12), above  # fmt: skip
+        fanout = 1
+    pj = number(action, "energy")
+    if pj is None:
+        notes.missing(chosen.source, "energies of component models", f"{chosen.get('name')}: 0 pJ per product", "")
+    found = PlainChip(memories=tuple(memories), word_bits=word_bits, clock_hz=clock, mac_pj=(pj or 0.0) * 1e12)
+    return attrs.evolve(found, compute=str(chosen.get("name"))), above
+
+
+def _counts(node: YamlTable, chosen: YamlTable, notes: Notes) -> bool:
+    """Whether a component is part of the chip, with notes on scales and on components left out."""
+    name, tag = node.get("name"), node.get(TAG, "node")
+    if tag == "Compute" and node is not chosen:
+        notes.missing(node.source, "several kinds of compute units", f"{name}", "")
+        return False
+    if tag not in ("Memory", "Container", "Compute"):
+        notes.missing(node.source, f"!{tag}", f"{name} is left out", "")
+        return False
+    for key in (key for key in UNREAD if key in node):
+        notes.missing(node.at(key), "scaled components", f"{name}: {key}", "")
+    return True
+
+
+def _fanout(node: YamlTable, notes: Notes) -> int:
+    """Instances of a component, with notes on constraints of its arrays."""
+    for row in node.rows("spatial"):
+        if extra := sorted({*row} - {"name", "fanout"}):
+            notes.missing(row.source, "constraints of an array", f"{node.get('name')}: {', '.join(extra)}", "")
+    return math.prod(count(row, "fanout", 1) for row in node.rows("spatial"))
 
 
 def _memory(node: YamlTable, name: str, word_bits: int, clock: float, notes: Notes) -> PlainMemory:
