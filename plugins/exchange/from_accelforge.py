@@ -111,7 +111,8 @@ def chip_of(arch: YamlTable, compute: str, word_bits: int, notes: Notes) -> tupl
     memories: list[PlainMemory] = []
     above: dict[str, int] = {}
     fanout = 1
-    for node in (node for node in nodes if _counts(node, chosen, notes)):
+    last = next(at for at, node in enumerate(nodes) if node is chosen)
+    for node in (node for node in nodes[: last + 1] if _counts(node, chosen, notes)):
         name, tag = str(node.get("name")), node.get(TAG)
         above[name] = len(memories) - 1
         fanout *= _fanout(node, notes)
