@@ -69,7 +69,11 @@ def main() -> None:
         rows: list[Row] = []
         for peer, own in tools.items():
             here = isinstance(own, Environment)
-            state = {"version": own.version, "missing": ", ".join(own.missing)} if here else {"error": own}
+            state = (
+                {"version": own.version, "python": own.python_version, "missing": ", ".join(own.missing)}
+                if here
+                else {"error": own}
+            )
             say(f"{peer.name}: {state}")
             rows.append({"part": "tool", "tool": peer.name, **state})
         peers = [own for own in tools.values() if isinstance(own, Environment)]

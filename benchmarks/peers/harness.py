@@ -72,6 +72,7 @@ class Environment:
     version: str
     missing: tuple[str, ...] = ()
     """Requirements beside the package."""
+    python_version: str = ""
 
     @property
     def name(self) -> str:
@@ -131,8 +132,10 @@ def installed(peer: Peer, root: Path, python: str) -> Environment | str:
     missing = [command for command in peer.commands if which(command) is None]
     if missing:
         return f"needs the program {', '.join(missing)}"
-    version = _said(str(own), f"from importlib.metadata import version; print(version('{peer.package}'))").strip()
-    return Environment(peer, own, version, (*peer.extra, *peer.commands)) if version else "cannot be imported"
+    code = f"import platform; from importlib.metadata import version; print(version('{peer.package}'), platform.python_version())"
+    if not (said := _said(str(own), code).split()):
+        return f"{peer.package} is not in its environment"
+    return Environment(peer, own, said[0], (*peer.extra, *peer.commands), said[1])
 
 
 def _said(python: str, code: str) -> str:

@@ -20,7 +20,7 @@ from sparsemap.writing import write_text
 
 Row = Mapping[str, str]
 TOOLS = ("SparseMap", *(peer.name for peer in PEERS))
-COLUMNS = ("part", "problem", "kind", "chip", "origin", "tool", "setting", "version", "missing", "seconds", "lines",
+COLUMNS = ("part", "problem", "kind", "chip", "origin", "tool", "setting", "version", "python", "missing", "seconds", "lines",
            "quantity", "value", "reason", *(f"edp {name}" for name in TOOLS), *(f"remark {name}" for name in TOOLS),
            "error")  # fmt: skip
 NONE = "-"
@@ -54,14 +54,14 @@ def _part(rows: Sequence[Row], name: str) -> list[Row]:
 def tools(rows: Sequence[Row]) -> list[list[str]]:
     """Peers with version and missing dependencies."""
     given = {row["tool"]: row for row in _part(rows, "tool")}
-    lines = [["tool", "version", "needs beside its package", "widest settings"]]
+    lines = [["tool", "version", "Python", "needs beside its package", "widest settings"]]
     for peer in PEERS:
         own = given.get(peer.name)
         if own is None or own["error"]:
             why = f": {own['error']}" if own else ""
-            lines.append([peer.name, f"not installed{why}", NONE, NONE])
+            lines.append([peer.name, f"not installed{why}", NONE, NONE, NONE])
         else:
-            lines.append([peer.name, own["version"], own["missing"] or "nothing", WIDEST[peer.name]])
+            lines.append([peer.name, own["version"], own["python"], own["missing"] or "nothing", WIDEST[peer.name]])
     return lines
 
 
@@ -209,7 +209,8 @@ def notes(rows: Sequence[Row]) -> dict[str, str]:
               for peer in TOOLS[1:]}  # fmt: skip
     speed = {f"speed_{peer.lower()}": f"{mean(own):.1f}" if own else "?" for peer, own in ratios.items()}
     refused = sum("goes back" in row["remark accelforge"] for row in searched if row["tool"] == "SparseMap")
+    over = [_over(found, "accelforge", "accelforge") or 1.0 for found in cells.values()]
     reasons = [row["reason"] for row in _part(rows, "count") if row["reason"]]
     return {**speed, "refused": str(refused), "searched": str(sum(row["tool"] == "SparseMap" for row in searched)),
-            "counts": f"{len(reasons):,}", "equal": f"{reasons.count('equal'):,}",
+            "worst": f"{max(over, default=1.0):.0f}", "counts": f"{len(reasons):,}", "equal": f"{reasons.count('equal'):,}",
             "unexplained": str(reasons.count("none"))}  # fmt: skip
