@@ -24,17 +24,17 @@ from searches import Row, cell  # noqa: E402
 
 from sparsemap.pieces.loading import load  # noqa: E402
 
-WIDE_CELLS = ("square-256", "square-512")
+WIDE_CELLS, WINDOWS = ("square-512",), "conv-3x3"
 """Problems on the first chip for the widest settings of peers, at minutes per search."""
 
 
 def settings_of(problem: str, chip: str, peers: list[Environment]) -> dict[str, list[str]]:
-    """Settings of a cell by tool; accelforge, at the limit of time with windows, searches these on the first chip alone."""
+    """Settings of a cell by tool; accelforge reaches the limit of time with windows, and searches one such cell."""
     first = chip == next(iter(CHIPS))
-    windows = "+" in PROBLEMS[problem]["einsum"]
+    windows = "+" in PROBLEMS[problem]["einsum"] and (problem, first) != (WINDOWS, True)
     found = {"SparseMap": ["default", "short", "widest"]}
     for peer in peers:
-        default = [] if windows and not first and peer.name == "accelforge" else ["default"]
+        default = [] if windows and peer.name == "accelforge" else ["default"]
         found[peer.name] = [*default, *(["widest"] if first and problem in WIDE_CELLS else [])]
     return found
 
