@@ -202,7 +202,7 @@ def render(rows: Sequence[Row], path: Path) -> None:
 
 def notes(rows: Sequence[Row]) -> dict[str, str]:
     """Figures in the text of the page."""
-    searched = [row for row in _part(rows, "search") if row["setting"] == "default" and row["seconds"]]
+    searched = [row for row in _part(rows, "search") if row["setting"] == "default" and not row["error"]]
     cells = _cells(searched)
     ratios = {peer: [float(b["seconds"]) / float(a["seconds"]) for found in cells.values()
                      for a in found if a["tool"] == "SparseMap" for b in found if b["tool"] == peer]
