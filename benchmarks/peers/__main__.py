@@ -50,7 +50,7 @@ def measured(peers: list[Environment], root: Path, problems: list[str]) -> Itera
         for row in fused_rows(chip, peers, root / "fused", registry):
             say(row)
             yield {"part": "fused", **row}
-    for row in count_rows(peers, root, registry):
+    for row in count_rows(peers, root / "searches", root, registry):
         yield {"part": "count", **row}
 
 

@@ -154,8 +154,9 @@ def count_rows(peers: list[Environment], searches: Path, root: Path, registry: R
         design = of_nest(*reference_case(case), registry)
         yield from _counted(case["id"], "SparseMap", design, {"Timeloop": timeloop_figures(case)}, peers, root, ())
     folder = searches / "wide"
-    own = design_file.load(folder / SEARCHED[0] / "SparseMap-widest" / "best", registry)
-    yield from _counted(SEARCHED[0], "SparseMap", own, {}, peers, root, ())
+    best = folder / SEARCHED[0] / "SparseMap-widest" / "best"
+    if best.exists():  # unless other problems were asked for
+        yield from _counted(SEARCHED[0], "SparseMap", design_file.load(best, registry), {}, peers, root, ())
     for peer in peers:
         for problem in SEARCHED:
             place = folder / problem / f"{peer.name}-default"
