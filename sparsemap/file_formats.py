@@ -120,6 +120,7 @@ CHIP = FileFormat("chip", "`design.json` of one chip for networks; also for the 
     "a table": "reference platform searched units parts_mm2 executed hardware",
     "a list": "networks folders constraints tried layers",
 })  # fmt: skip
+EXPECTED = FileFormat("expected", "`expected.json` of an export for another program")
 MASKS = FileFormat("masks", "`masks.json`: kept blocks of pruned or compiled layers")
 JOURNAL = FileFormat("journal", "`journal.bin` of a search in progress", 2)
 

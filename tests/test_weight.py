@@ -22,8 +22,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_500, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_450, True),
+        (["--help"], 3_560, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 18_600, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

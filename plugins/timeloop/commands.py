@@ -61,9 +61,11 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     The project becomes workload, hardware, space and design. It is one file or several, or all YAML files of a folder.
     Parts without a counterpart in SparseMap are listed with their place; the design is left out if its numbers would
     differ."""
-    from sparsemap.cli.stdout import answer, wrote
+    from sparsemap.cli.stdout import answer
+    from sparsemap.cli.stdout import imported as say
+    from sparsemap.spec.notes import write
 
-    from .project import import_project, line, write
+    from .project import import_project
 
     if compare:
         from .compare import compared, report, rows
@@ -74,12 +76,7 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     if out is None:
         raise click.UsageError("missing --out, the folder to write")
     imported = import_project(paths, name, before_v3)
-    written = write(imported, out)
-    notes = {verdict: [line(x) for x in imported.notes if x.verdict == verdict] for verdict in ("assumed", "missing")}
-    for verdict, texts in notes.items():
-        for text in texts:
-            click.echo(readable(f"{verdict}: {text}"))
-    wrote(written, "wrote", **notes)
+    say(write(imported, out, "Import of a Timeloop project"), imported)
 
 
 VERBS = (import_problem, import_timeloop)

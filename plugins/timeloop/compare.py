@@ -21,9 +21,10 @@ from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.spec.notes import Imported
+from sparsemap.spec.yaml_tables import text_of
 
-from .project import Imported, import_project
-from .project_yaml import text_of
+from .project import import_project
 
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20

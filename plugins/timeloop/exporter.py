@@ -15,54 +15,22 @@ import numpy as np
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
-from sparsemap.file_formats import FileFormat
+from sparsemap.file_formats import EXPECTED
 from sparsemap.markdown import markdown_text
 from sparsemap.plots import page
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
+from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_text
 
 from .architecture import architecture, area_table, energy_table
 from .problem import Names, mapping, problem_table
 from .sparse import crashing, sparse_optimizations
 
-
-def yaml_text(table: Mapping[str, Any], comment: str = "") -> str:
-    """YAML text of a table of tables, lists, text, numbers and booleans, under a comment."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Block style for tables, a single line for lists without tables, no aliases."""
-
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
-            return super().increase_indent(flow, False)
-
-        def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
-            return super().represent_sequence(tag, sequence, flow_style=not _has_table(sequence))
-
-        def represent_float(self, data: float) -> Any:
-            if not math.isfinite(data):
-                raise ValueError(f"{data} is not a number that Timeloop reads")
-            return super().represent_float(data)
-
-    Dumper.add_representer(float, Dumper.represent_float)
-    how: Any = {"default_flow_style": False, "sort_keys": False, "allow_unicode": True, "width": math.inf}
-    text = yaml.dump(table, Dumper=Dumper, **how)
-    return "".join(f"{f'# {line}'.rstrip()}\n" for line in comment.splitlines()) + text
-
-
-def _has_table(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(_has_table, value)))
-
-
 COLUMNS = ("bounds", "order", "formats", "mechanisms", "decoded")
 QUIRKS = "timeloop-v3"
-EXPECTED = FileFormat("expected", "`expected.json` of an export for Timeloop")
 
 
 class TimeloopExporter(Exporter):

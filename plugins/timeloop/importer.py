@@ -9,8 +9,9 @@ from typing import Any
 
 from sparsemap.errors import SpecError, listed, shortened, unknown
 from sparsemap.files import shown
+from sparsemap.spec.yaml_tables import YamlTable, error
 
-from .project_yaml import YamlTable, error, read
+from .project_yaml import read
 
 MAX_OPERANDS = 4
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

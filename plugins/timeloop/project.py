@@ -11,23 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from sparsemap.errors import SpecError
-from sparsemap.file_formats import DESIGN, SPEC, FileFormat
 from sparsemap.files import shown
-from sparsemap.spec import toml_text
-from sparsemap.writing import write_texts
+from sparsemap.spec.notes import Imported, Notes
+from sparsemap.spec.yaml_tables import YamlSource, YamlTable
 
 from . import project_mapping as of_mapping
 from .importer import workload_table
 from .project_hardware import Component, Stack, components, hardware_table
 from .project_mapping import ProjectNest, directives
 from .project_sparse import OLDER_QUIRKS, condenses, sparse_design, sparse_targets
-from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
+from .project_yaml import merged
 
-PARTS = ("workload", "hardware", "space", "design")
-IMPORT = FileFormat("import", "`import.json`: notes on an imported Timeloop project")
 FILES = 500
 """Most YAML files in the folders of a project."""
 PARTS_OF_A_PROJECT = ("architecture", "problem", "mapping", "sparse_optimizations", "ERT", "constraints")
@@ -42,18 +37,6 @@ OTHER = {
     "variables": "variables",
     "globals": "settings of the front end",
 }
-
-
-@attrs.frozen
-class Imported:
-    """Tables by part, and notes on the values of the files."""
-
-    tables: Mapping[str, Mapping[str, Any]]
-    notes: tuple[Note, ...]
-
-    @property
-    def missing(self) -> tuple[Note, ...]:
-        return tuple(note for note in self.notes if note.verdict == "missing")
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -249,38 +232,3 @@ def _sizes(project: YamlTable) -> dict[str, int]:
     problem = project.table("problem")
     instance = problem.table("instance") or problem
     return {str(dim): int(instance.number(str(dim)) or 1) for dim in problem.table("shape").names("dimensions")}
-
-
-# ---------------------------------------------------------------------------------------------------------------- writing
-
-
-def write(imported: Imported, out: Path) -> list[Path]:
-    """Write a TOML file per part, and the notes as `import.json` and `import.md`; delete files of missing parts."""
-    texts = {out / f"{part}.toml": toml_text.dumps(_stamped(table)) for part, table in imported.tables.items()}
-    rows = []
-    for note in imported.notes:
-        place = attrs.asdict(note.source)
-        rows.append({"verdict": note.verdict, **place, "text": note.text, "cause": note.cause, "stops": note.stops})
-    texts[out / "import.json"] = json.dumps(IMPORT.stamped({"notes": rows}), indent=2) + "\n"
-    texts[out / "import.md"] = markdown(imported)
-    return write_texts(texts, [out / f"{part}.toml" for part in PARTS if part not in imported.tables])
-
-
-def _stamped(table: Mapping[str, Any]) -> dict[str, Any]:
-    return (DESIGN if table.get("kind") == DESIGN.name else SPEC).stamped(table)
-
-
-def markdown(imported: Imported) -> str:
-    """Report of values taken, assumed, or without a counterpart."""
-    lines = ["# Import of a Timeloop project", ""]
-    for verdict, title in VERDICTS.items():
-        found = [note for note in imported.notes if note.verdict == verdict]
-        if found:
-            lines += [f"## {title}", "", *(f"- {line(note)}" for note in found), ""]
-    return "\n".join(lines)
-
-
-def line(note: Note) -> str:
-    """A line for a note: place, text, and for a missing value its cause and the unwritten file."""
-    text = f"{note.cause}: {note.text}" if note.cause and note.cause != note.text else note.text
-    return f"{note.source}: {text}" + (f" (no {note.stops}.toml)" if note.stops else "")

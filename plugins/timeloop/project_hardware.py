@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 
 from sparsemap.pieces import defaults
-
-from .project_yaml import TAG, Notes, YamlSource, YamlTable, error
+from sparsemap.spec.notes import Notes
+from sparsemap.spec.yaml_tables import TAG, YamlSource, YamlTable, error
 
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64

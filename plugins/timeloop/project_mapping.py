@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import unknown
+from sparsemap.spec.notes import Notes
+from sparsemap.spec.yaml_tables import YamlTable, error
 
 from .project_hardware import SPREADING, Component
-from .project_yaml import Notes, YamlTable, error
 
 LISTS = ("bypass", "datatype", "dataspace")
 FACTORS = re.compile(r"([A-Za-z_][A-Za-z_0-9]*?)\s*(<=|>=|=|(?=\d))\s*([\d,]+)(?=[\s,;]|$)")

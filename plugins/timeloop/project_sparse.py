@@ -13,10 +13,11 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import unknown
+from sparsemap.spec.notes import Notes
+from sparsemap.spec.yaml_tables import YamlSource, YamlTable, error
 
 from .project_hardware import Component, Stack
 from .project_mapping import ProjectNest
-from .project_yaml import Notes, YamlSource, YamlTable, error
 from .sparse import ACTIONS as EXPORTED
 from .sparse import UNITS
 

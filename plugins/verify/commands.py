@@ -10,9 +10,8 @@ import attrs
 import click
 
 from sparsemap.cli.group import plugin_dirs
-from sparsemap.study.cells import NETWORK_FILES
+from sparsemap.pieces.defaults import NETWORK_FILE
 
-TABLE = NETWORK_FILES[-1]
 A_PATH = click.Path(exists=True, path_type=Path)
 
 
@@ -59,7 +58,7 @@ def verify_command(
         from .certificate import check
 
         found = check(designs[0], registry, shown)
-    elif len(designs) == 1 and (designs[0] / TABLE).is_file():
+    elif len(designs) == 1 and (designs[0] / NETWORK_FILE).is_file():
         from .network import verify_network
 
         found = verify_network(designs[0], registry, given["seed"], shown)

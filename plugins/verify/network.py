@@ -11,13 +11,13 @@ import attrs
 
 from sparsemap.errors import SearchError
 from sparsemap.files import four_digits, percent, times
+from sparsemap.pieces.defaults import NETWORK_FILE
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.executed import Execution, executed_design
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import NETWORK_FILES, labels_of
+from sparsemap.study.cells import labels_of
 
-TABLE = NETWORK_FILES[-1]
 COSTS = ("energy_pj", "cycles")
 Shown = Callable[[Sequence[Any], str], Iterable[Any]]
 
@@ -68,7 +68,7 @@ def verify_network(folder: Path, registry: Registry, seed: int, shown: Shown) ->
     """Execution of the designs of a network's run, those of its plan if there is one.
 
     Large designs are shortened, as in `search --execute`. SearchError for a run without a design."""
-    network = read_result(folder / TABLE)
+    network = read_result(folder / NETWORK_FILE)
     plan = network.get("fused") or {}
     rows = plan.get("layers") if plan.get("complete") else None
     steps = list(_planned(rows) if rows else _alone(network))

@@ -100,7 +100,10 @@ class Verbs(click.Group):
     def extras(self, ctx: click.Context) -> list[str]:
         """Verbs below `extra`."""
         self.list_commands(ctx)
-        return sorted(self._built_in - USUAL - RENAMED.keys())
+        importers = {
+            name for name, verb in self.commands.items() if hasattr(verb, "reads")
+        }  # `import` takes their files
+        return sorted(self._built_in - USUAL - RENAMED.keys() - importers)
 
     def every(self, ctx: click.Context) -> list[click.Command]:
         """All verbs."""

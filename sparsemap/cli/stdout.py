@@ -11,12 +11,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import readable
 from .answers import answers
+
+if TYPE_CHECKING:
+    from ..spec.notes import Imported
 
 
 class Answers:
@@ -71,3 +74,14 @@ def wrote(paths: Iterable[Path | str], text: str = "", **about: Any) -> None:
     files = [str(path) for path in paths]
     lines = [f"{text} {', '.join(files)}"] if text else files
     answer({**about, "files": files}, lambda: click.echo("\n".join(map(readable, lines))))
+
+
+def imported(paths: Iterable[Path], found: Imported) -> None:
+    """Answers with the files of an import, after its notes on values assumed or without a counterpart."""
+    from ..spec.notes import line
+
+    notes = {verdict: [line(x) for x in found.notes if x.verdict == verdict] for verdict in ("assumed", "missing")}
+    for verdict, texts in notes.items():
+        for text in texts:
+            click.echo(readable(f"{verdict}: {text}"))
+    wrote(paths, "wrote", **notes)

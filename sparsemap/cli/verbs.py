@@ -49,7 +49,7 @@ class Importer(click.Command):
 @click.argument("words", metavar="FILE [OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Read an ONNX model or a Timeloop project.
+    """Read an ONNX model, or a project of another mapper.
 
     The kind of FILE decides the output; `sparsemap import FILE --help` shows the options of its kind."""
     root: Any = ctx.find_root().command

@@ -37,7 +37,7 @@ TYPES = {
     "workload": "einsum",
 }
 """Type of a spec without `type`, by kind."""
-DESIGN_FILE = "design.toml"
+DESIGN_FILE, NETWORK_FILE = "design.toml", "network.json"
 """The design in the folder of a search."""
 JOURNAL_FILE = "journal.bin"
 """The batches of a running search, in its folder."""

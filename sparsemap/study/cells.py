@@ -18,7 +18,7 @@ import attrs
 from ..csv_files import read_csv
 from ..errors import SearchError, SpecError, shortened
 from ..file_formats import STUDY
-from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
+from ..pieces.defaults import COMMAND_FILE, NETWORK_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..pieces.study_spec import Study
 from ..problem.arguments import check_seed
@@ -34,7 +34,7 @@ from ..writing import is_temporary
 logger = logging.getLogger("sparsemap")
 
 TABLE_FILES = ("table.csv", "table.md", "study.json")
-NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
+NETWORK_FILES = ("layers.csv", "layers.md", NETWORK_FILE)
 FUSED_FILES = ("fused.csv", "fused.md")
 STEADY_FILES = ("steady.csv", "steady.md")
 PLAN_FOLDER, STEADY_FOLDER = "plan", "steady"

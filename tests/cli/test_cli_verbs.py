@@ -471,7 +471,9 @@ def test_import_goes_by_the_kind_of_file():
     assert "--batch" in run("import", "model.onnx", "--help").stdout
     assert "--before-v3" in run("import", "arch.yaml", "--help").stdout
     done = run("import", "notes.txt", code=2)
-    assert "notes.txt: no file that can be imported; expected FILE.onnx" in done.stderr
+    assert (
+        "notes.txt: no file that can be imported; expected FILE.yaml of accelforge or ZigZag, FILE.onnx" in done.stderr
+    )
 
 
 def test_two_results_have_no_options_of_a_study():

@@ -11,7 +11,7 @@ import pytest
 from doc_blocks import Section, difference, run_section, sections
 
 ROOT = Path(__file__).parents[2]
-WHOLE = ("docs/from-timeloop.md", "docs/loop-nest.md", "docs/tutorial.md")
+WHOLE = ("docs/from-others.md", "docs/from-timeloop.md", "docs/loop-nest.md", "docs/tutorial.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "plugins").glob("*.md"))
 DOCS = (
     "docs/chips.md",

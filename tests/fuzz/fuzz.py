@@ -24,8 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import timeloop_fuzz
+from exchange_texts import ACCELFORGE, ZIGZAG
 from onnx_fuzz import OnnxModels, counted
 from sparsemap_plugins.densities.data import ActualData
+from sparsemap_plugins.exchange.programs import imported
 from sparsemap_plugins.importing.folding import ImportChoices
 from sparsemap_plugins.importing.importer import ModelImport, import_weights
 from sparsemap_plugins.importing.model_import import import_model
@@ -125,6 +127,20 @@ class Attempts:
             found = design.problem.evaluator.evaluate_designs(design.batch)
             assert (found.energy_pj[found.valid] >= 0).all()
 
+    def exchange(self, rng: random.Random) -> None:
+        """Files of accelforge or ZigZag, up to what their design costs."""
+        texts = {"all.yaml": ACCELFORGE} if rng.random() < 0.5 else ZIGZAG
+        odd = rng.choice(list(texts))
+        for name, text in texts.items():
+            Path(name).write_text(timeloop_fuzz.mutated(text, rng) if name == odd else text, "utf-8")
+        tables = imported([Path(name) for name in texts], "", "first" if "all.yaml" in texts else "", False)[1].tables
+        for part in ("workload", "hardware"):
+            if part in tables:
+                self.registry.build(part, tables[part], f"{part}.toml", "")
+        if "design" in tables:
+            design = design_file.structure(dict(tables["design"]), self.registry, "design.toml")
+            design.problem.evaluator.evaluate_designs(design.batch)
+
     def onnx(self, rng: random.Random) -> None:
         """A result has the MACs and weights that an independent count says."""
         model, path = self.models.model(rng), Path("model.onnx")
@@ -193,10 +209,10 @@ class Attempts:
 
 KINDS: dict[str, int] = {
     "made_up_table": 5, "real_spec": 5, "bytes_of_a_spec": 3, "problem": 1, "expression": 2, "design": 1, "study": 2,
-    "timeloop_problem": 2, "timeloop_project": 4, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "weights": 1, "schedule": 1,
-    "onnx": 3,
+    "timeloop_problem": 2, "timeloop_project": 4, "exchange": 2, "tensor": 4, "network": 2, "chip": 1, "masks": 1, "weights": 1,
+    "schedule": 1, "onnx": 3,
 }  # fmt: skip
-"""The inputs of each kind among 38."""
+"""The inputs of each kind among 40."""
 TURNS = [kind for kind, share in KINDS.items() for _ in range(share)]
 ONLY = "SPARSEMAP_FUZZ_KIND"
 """A variable of the environment: the one kind that is tried, set by `--kind`."""

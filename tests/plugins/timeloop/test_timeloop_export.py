@@ -10,7 +10,6 @@ pytest.importorskip("yaml")
 import worked_example
 from reference_model import evaluate
 from sparsemap_plugins.timeloop import exporter, sparse
-from sparsemap_plugins.timeloop.exporter import EXPECTED, yaml_text
 from sparsemap_plugins.timeloop.problem import dim_letters, level_names
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
@@ -18,12 +17,14 @@ from worked_example import BITMASKS, CSR
 
 from sparsemap import search
 from sparsemap.errors import DesignError
+from sparsemap.file_formats import EXPECTED
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.result import result_of
+from sparsemap.spec.yaml_text import yaml_text
 
 
 def expected_in(folder):

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop.commands import import_problem
-from sparsemap_plugins.timeloop.exporter import yaml_text
 from sparsemap_plugins.timeloop.importer import read_problem
 from sparsemap_plugins.timeloop.problem import Names, problem_table
 
@@ -14,6 +13,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem.load import load_problem
 from sparsemap.spec import toml_io
+from sparsemap.spec.yaml_text import yaml_text
 
 
 @pytest.fixture(scope="module")

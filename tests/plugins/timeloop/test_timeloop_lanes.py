@@ -8,13 +8,14 @@ import pytest
 pytest.importorskip("yaml")
 
 import worked_example
-from sparsemap_plugins.timeloop.exporter import tables, yaml_text
+from sparsemap_plugins.timeloop.exporter import tables
 from sparsemap_plugins.timeloop.project import import_project
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.spec.yaml_text import yaml_text
 
 PROBLEM = """
 problem:

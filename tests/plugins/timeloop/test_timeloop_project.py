@@ -13,7 +13,7 @@ import worked_example
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop import project_yaml
 from sparsemap_plugins.timeloop.commands import import_timeloop
-from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited, yaml_text
+from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited
 from sparsemap_plugins.timeloop.project import import_project
 from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
 from worked_example import BITMASKS, CSR, FLATTENED
@@ -25,6 +25,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.load import load_problem
+from sparsemap.spec.yaml_text import yaml_text
 
 SPREAD = MAPPING.replace("Mid, type: spatial", "PE, type: spatial")
 SPARSE = """
