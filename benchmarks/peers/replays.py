@@ -119,10 +119,8 @@ def plain(design: Design) -> tuple[PlainChip, Layer, Nest]:
 def from_peer(name: str, folder: Path, registry: Registry) -> tuple[Design, list[str]]:
     """The design in a peer's files; `SparseMapError` with the reasons if there is none."""
     notes, files = Notes(), [folder / file for file in FILES[name]]
-    if name == "accelforge":
-        tables = of_accelforge(files, "", "", notes)
-    else:
-        tables = of_zigzag(files, "", "", False, notes)
+    accelforge_files = name == "accelforge"
+    tables = of_accelforge(files, "", "", notes) if accelforge_files else of_zigzag(files, "", "", False, notes)
     if "design" not in tables:
         raise SparseMapError("; ".join(note.text for note in notes.rows if note.stops) or "no mapping")
     return design_file.structure(tables["design"], registry, "design"), [note.text for note in notes.rows]

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SearchError
+from sparsemap.file_formats import NETWORK
 from sparsemap.files import four_digits, percent, times
 from sparsemap.pieces.defaults import NETWORK_FILE
 from sparsemap.pieces.registry import Registry
@@ -68,7 +69,7 @@ def verify_network(folder: Path, registry: Registry, seed: int, shown: Shown) ->
     """Execution of the designs of a network's run, those of its plan if there is one.
 
     Large designs are shortened, as in `search --execute`. SearchError for a run without a design."""
-    network = read_result(folder / NETWORK_FILE)
+    network = read_result(folder / NETWORK_FILE, NETWORK)
     plan = network.get("fused") or {}
     rows = plan.get("layers") if plan.get("complete") else None
     steps = list(_planned(rows) if rows else _alone(network))

@@ -38,7 +38,7 @@ TYPES = {
 }
 """Type of a spec without `type`, by kind."""
 DESIGN_FILE, NETWORK_FILE = "design.toml", "network.json"
-"""The design in the folder of a search."""
+"""The design in the folder of a search, and the totals in the folder of a network."""
 JOURNAL_FILE = "journal.bin"
 """The batches of a running search, in its folder."""
 COMMAND_FILE = "command.txt"
