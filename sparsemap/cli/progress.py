@@ -68,7 +68,7 @@ def log_seconds() -> float:
 def shows() -> bool:
     """Whether stderr is a terminal or a file of its own, not a buffer of another program in this process."""
     try:
-        return sys.stderr.fileno() >= 0
+        return sys.stderr.isatty() or sys.stderr.fileno() >= 0
     except (AttributeError, OSError, ValueError):
         return False
 

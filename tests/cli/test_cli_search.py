@@ -213,7 +213,7 @@ def test_streams_without_box_drawing_get_plain_lines(capsysbinary, monkeypatch):
     assert raw.getvalue() == b"GLB -- 1 KB --\n"
 
 
-def test_progress_is_shown_to_a_terminal_only(monkeypatch):
+def test_progress_is_shown_to_a_terminal_and_not_to_a_buffer(monkeypatch):
     import io
     import sys
 
@@ -223,6 +223,7 @@ def test_progress_is_shown_to_a_terminal_only(monkeypatch):
         def isatty(self):
             return True
 
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
     with cli_output.search_progress(1000, quiet=False) as hear:
         assert hear is None
     monkeypatch.setattr(sys, "stderr", Terminal())

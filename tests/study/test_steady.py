@@ -125,8 +125,8 @@ def test_without_room_for_weights_there_is_no_steady_state() -> None:
 
 
 def random_tables(rng: random.Random) -> Any:
-    """A chain of two to six layers with random designs, some cheaper with pinned weights, as `Pinning` needs them."""
-    names = [f"n{i}" for i in range(rng.randint(2, 6))]
+    """A chain of two to five layers with random designs, some cheaper with pinned weights, as `Pinning` needs them."""
+    names = [f"n{i}" for i in range(rng.randint(2, 5))]
     words = {name: float(rng.randint(3, 20)) for name in names}
     steps: dict[tuple[str, bool], Step] = {}
     for i, name in enumerate(names):
