@@ -144,7 +144,10 @@ def read_schedule(folder: Path) -> Compiled:
     with placed("", shown(path)):
         name, hardware = (_read(table, key, str) for key in ("network", "hardware"))
         schedule, instructions = _compiled_again(table, read_masks(path.parent / MASKS))
-        expected = json.loads(json.dumps(schedule_table(name, hardware, schedule, instructions)))
+        try:
+            expected = json.loads(json.dumps(schedule_table(name, hardware, schedule, instructions)))
+        except ArithmeticError as error:  # times beyond all numbers
+            raise SpecError.at("", "machine", f"cannot be compiled: {error!r}") from error
         for place, text in differences(table, expected):
             raise SpecError.at("", place, text)
     return Compiled(name, schedule, tuple(instructions))
