@@ -172,7 +172,7 @@ def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[
             asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
             known = network_at(name, inner.plugin_dirs)
             plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked, known=known)
-            found.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
+            found.append(Whole(plan, FusedPlan.of(plan, "counted") if inner.fuse else None))
         return tuple(found)
 
     return _recent(_LAST, CHIPS, key, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -30,7 +30,7 @@ class NetworkVerification:
     title: str
     steps: tuple[Mapping[str, Any], ...]
     """By step: `step`, `times`, `design`, `energy_pj` and `cycles` as claimed, executed over claimed, or the refusal."""
-    correct: bool = True
+    correct: ClassVar[bool] = True
     """Outputs of executed designs are checked against the dense product; a wrong output ends the execution."""
 
     def total(self, cost: str, executed: bool) -> float:

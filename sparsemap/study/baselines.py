@@ -58,8 +58,9 @@ def common_practice(
         live: list[str] = []
         for i, step in enumerate(steps):
             live = [name for name in live if last[name] >= i] + [step.name]
-            off, on = costs(i, live, outside), costs(i, live, home)
-            places[step.name] = home if on < math.inf and (always or on <= off) else outside
+            on = costs(i, live, home)
+            stays = on < math.inf and (always or on <= costs(i, live, outside))
+            places[step.name] = home if stays else outside
         plan = _joined_at(steps, places, capacity, value, known)
         found += [] if plan is None else [plan]
         places |= dict.fromkeys(places, outside)

@@ -269,8 +269,8 @@ class FusedPlan:
     def searched(self) -> dict[str, dict[Kept, Cell]]:
         """Cells by content and tensors on chip; without tensors on chip, the cells of the plan."""
         found: dict[str, dict[Kept, Cell]] = {}
-        for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
-            cell = attrs.evolve(cell, raced=False)
+        for content, own in self.own.items():
+            cell, name = attrs.evolve(own, raced=False), self.layers[content][0].node.name
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             held = np.floor(self.held[self.layers[content][0].name])
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
@@ -282,7 +282,7 @@ class FusedPlan:
                 workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
                 budget = max(1, cell.budget // (SHARE if kept == most else 2 * SHARE))
                 cells[kept] = attrs.evolve(
-                    cell, workload=f"{group[0].name} with {' and '.join(kept)} in {self.places[1]}", budget=budget,
+                    cell, workload=f"{name} with {' and '.join(kept)} in {self.places[1]}", budget=budget,
                     bounded=budget >= BOUNDED, folder=f"{cell.folder}--{'-'.join(kept)}",
                     after=tuple(one.folder for one in cells.values()), start=(),
                     parts={**cell.parts, "workload": {**cell.parts["workload"], **workload}},

@@ -42,12 +42,12 @@ class LayerTables:
                 numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
                 mine = some if not set(kept) & set(self.fused.weights[content]) else pinned
                 mine += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
-            base, every = self.fused.variant(content), [*some, *pinned]
-            if self.fused.matched and every:
-                every += uncompressed(base, every, self.edges[content])
-            if some and (walks := self.walks[content]):  # of designs without pinned weights: enough of them
-                every += sliced(base, [one for one in every if one not in pinned], walks)
-            found[content] = list(dict.fromkeys(every))
+            base = self.fused.variant(content)
+            for mine in filter(None, (some, pinned) if self.fused.matched else ()):
+                mine += uncompressed(base, mine, self.edges[content])
+            if some and (walks := self.walks[content]):  # designs without pinned weights are enough
+                some += sliced(base, some, walks)
+            found[content] = list(dict.fromkeys([*some, *pinned]))
         return found
 
     @cached_property
@@ -89,17 +89,18 @@ class LayerTables:
 
     def stored(self, content: str, point: TablePoint) -> float:
         """Words and metadata of the weights of a layer in a design, in the network's widest words."""
-        names = [tensor.name for tensor in self.fused.variant(content).tensors]
-        (index,) = (names.index(name) for name in self.fused.weights[content])
         share = self.fused.shares[self.fused.layers[content][0].name]
-        return share * self.sizes[content][bare(point)[0].design][index]
+        return share * self.sizes[content][bare(point)[0].design][self._weights(content)]
 
     def data_words(self, content: str, point: TablePoint) -> float:
         """Words of the weights of a layer in a design, without metadata, in words of the layer."""
-        names = [tensor.name for tensor in self.fused.variant(content).tensors]
-        (index,) = (names.index(name) for name in self.fused.weights[content])
         _, need = self._own[content]
-        return float(need[2, index, self.genomes[content].index(bare(point)[0].design)])
+        return float(need[2, self._weights(content), self.genomes[content].index(bare(point)[0].design)])
+
+    def _weights(self, content: str) -> int:
+        """Index of the tensor of weights of a layer."""
+        (name,) = self.fused.weights[content]
+        return [tensor.name for tensor in self.fused.variant(content).tensors].index(name)
 
     @cached_property
     def pinned_words(self) -> dict[str, float]:
