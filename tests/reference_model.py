@@ -43,6 +43,7 @@ class Counts:
     expected: list = field(default_factory=list)  # expected units per rank
     largest: list = field(default_factory=list)  # units per rank of the fullest tile
     words_max: int = 0
+    width: float = 1.0  # words of the level per word of the tensor
     data: dict = field(default_factory=dict)  # kind -> triple
     metadata: dict = field(default_factory=dict)  # kind -> triple of [metadata, payload] per rank
 
@@ -457,7 +458,7 @@ def level_slowdown(design, level, all_counts, cycles):
     word_bits, demand = design.hardware["word_bits"], {"read": 0.0, "write": 0.0}
     for counts in all_counts:
         for port, kinds in (("read", ("read",)), ("write", ("fill", "update"))):
-            words = sum(counts.data[kind][0] + counts.data[kind][1] for kind in kinds)
+            words = sum(counts.data[kind][0] + counts.data[kind][1] for kind in kinds) * counts.width
             if counts.ranks:
                 words += sum(counts.metadata_bits(kind, i) for kind in kinds for i in (0, 1)) // word_bits
             if counts.instances:
@@ -477,7 +478,7 @@ def access_energy(design, counts):
     for kind in KINDS:
         full = "read" if kind == "read" else "write"
         for i, prefix in enumerate(("", "gated_", "skipped_")):
-            total += counts.data[kind][i] * price.get(prefix + (kind if prefix else full), 0.0)
+            total += counts.data[kind][i] * counts.width * price.get(prefix + (kind if prefix else full), 0.0)
             if counts.ranks:
                 accesses = -(-counts.metadata_bits(kind, i) // width)
                 total += accesses * price.get(f"{prefix}metadata_{kind if prefix else full}", 0.0)
@@ -511,7 +512,7 @@ def check_formats(design):
 def check_capacity(design, level, all_counts):
     """10(4): only the largest possible occupancy counts."""
     hardware, name = design.levels[level], design.names[level]
-    words = sum(counts.words_max for counts in all_counts)
+    words = sum(counts.words_max * counts.width for counts in all_counts)
     bits = sum(
         math.ceil(sum(rank.bits(units) for rank, units in zip(counts.ranks, counts.largest, strict=True)))
         for counts in all_counts
@@ -525,6 +526,16 @@ def check_capacity(design, level, all_counts):
             raise Invalid(reason, name, [needed, math.floor(available)])
     if design.instances[level] > hardware["instances"]:
         raise Invalid("fanout", name, [design.instances[level], hardware["instances"]])
+
+
+def choose_widths(design, tensor, by_level):
+    """14: a level that has sums come back holds them in no fewer bits than the level inside."""
+    word, inside = design.hardware["word_bits"], 0
+    for level in sorted(by_level):
+        bits = design.levels[level].get("bits", {}).get(tensor.name) or design.hardware.get("bits", {}).get(tensor.name, word)
+        if tensor.is_output and by_level[level].dense["read"] > 0:
+            bits = max(bits, inside)
+        by_level[level].width, inside = bits / word, bits
 
 
 def evaluate(case: dict, quirks: str | frozenset = "timeloop-v3") -> dict:
@@ -544,6 +555,7 @@ def evaluate_design(design):
     for tensor in design.tensors:
         for level, (dense, reductions) in dense_counts(design, tensor).items():
             counts[tensor.name][level] = sparse_counts(design, tensor, level, dense, reductions)
+        choose_widths(design, tensor, counts[tensor.name])
     at_level = [[by[s] for by in counts.values() if s in by] for s in range(design.count)]
     for level in range(design.count):
         check_capacity(design, level, at_level[level])

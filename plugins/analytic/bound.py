@@ -284,7 +284,7 @@ class LowerBound:
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
         read = written = sums = kept_sums = get_sums = energy
-        whole = list[tuple[Array, Array]]()
+        whole, sum_words = list[tuple[Array, Array]](), 1.0
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
@@ -298,14 +298,15 @@ class LowerBound:
                 sums, kept_sums = accesses * left * (1.0 - 1e-6), np.ones_like(kept)
             # one access may be lost to rounding per instance and action
             accesses = np.maximum(0.0, accesses * left * (1.0 - 1e-6) - 4.0 * instances)
-            wires = self.words.wires_pj(level, np.ones(1) if splits is None else shares[t])
-            get = self._price(level, "read") + wires
+            width = float(self.words.width[t, level])
+            wires = self.words.wires_pj(t, level, np.ones(1) if splits is None else shares[t])
+            get = self._price(t, level, "read") + wires
             if t == lay.output:
-                energy, get_sums = energy + accesses * (self._price(level, "update") + wires), get_sums + get
-                written = written + accesses / instances
+                energy, get_sums = energy + accesses * (self._price(t, level, "update") + wires), get_sums + get
+                written, sum_words = written + accesses * width / instances, width
             else:
                 energy = energy + accesses * get
-                read = read + accesses / instances
+                read = read + accesses * width / instances
                 whole.append((reads, kept))
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
@@ -317,7 +318,7 @@ class LowerBound:
             again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)
             pj = energy + again * get_sums
             if not found or pj.min() > found[-1][1][0][0] + TOLD_APART * least:
-                cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
+                cycles = np.maximum(self.links.transfer(level, read + again * sum_words / instances, written), steps)
                 best = front(pj, cycles)
                 found.append((float(copies) if found else np.inf, best))
                 more = np.minimum(more, pj - best[0][::-1][np.searchsorted(best[1][::-1], cycles, side="right") - 1])
@@ -326,10 +327,10 @@ class LowerBound:
             self.links.units = LeastUnits.of(self.words, self.accesses, splits, reads, left, more * (1.0 - 1e-9))
         return found[::-1]
 
-    def _price(self, level: int, action: str) -> float:
-        """pJ of one access."""
+    def _price(self, t: int, level: int, action: str) -> float:
+        """pJ of one access to a tensor."""
         cluster = self.layout.problem.levels[level].memory.cluster
-        return float(self.chip.energy_pj[PRICES.get(action, action)][level]) / cluster
+        return float(self.chip.energy_pj[PRICES.get(action, action)][level] * self.words.width[t, level]) / cluster
 
 
 def _rounded(density: float) -> float:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def fits(least: LeastWords, level: int, extents: Array, words: Mapping[int, float], room: float) -> bool:
-    """Whether tiles with extents (D,), of `words` per tensor, fit into `room` words."""
+    """Whether tiles with extents (D,), of `words` per tensor, fit into `room` words of a level."""
     chip, lay = least.chip, least.layout
     needed, open_ = 0.0, list[tuple[float, float, int, float]]()
     for t, tile in words.items():
-        held = float(least.held(t, level, np.full(1, tile))[0])
-        copies = float(least.copies[t, level])
+        held, width = float(least.held(t, level, np.full(1, tile))[0]), float(least.width[t, level])
+        copies, tile = float(least.copies[t, level]), tile * width
         needed += copies * held
         if held < tile and least.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape:
             open_.append((copies * (tile - held), copies, t, held))
@@ -35,9 +35,10 @@ def fits(least: LeastWords, level: int, extents: Array, words: Mapping[int, floa
     for more, copies, t, held in sorted(open_, reverse=True):
         if needed > room or needed + left <= room:
             break
-        most = min(words[t], float(lay.occupancies[t].largest((int(words[t]),))))
+        width = float(least.width[t, level])
+        most = min(words[t], float(lay.occupancies[t].largest((int(words[t]),)))) * width
         bits = most_bits(least.known, t, extents) * SHARE
-        needed += copies * (min(words[t], max(held, most + bits / float(chip.word_bits[level]))) - held)
+        needed += copies * (min(words[t] * width, max(held, most + bits / float(chip.word_bits[level]))) - held)
         left -= more
     return needed <= room
 

@@ -182,10 +182,8 @@ class InnerTiles:
             np.ldexp(1.0, shares.steps)[~self.layout.relevant[t]].prod(axis=0),
             self.accesses.judged(t, self.s),
         )
-        wires = self.words.wires_pj(self.s, np.array([1.0, *times]))
-        more = (
-            np.maximum(0.0, wires[1:] - wires[0]) / float(self.links.chip.word_bits[self.s]) if len(wires) > 1 else 0.0
-        )
+        wires = self.words.wire_pj(self.s, np.array([1.0, *times]))
+        more = np.maximum(0.0, wires[1:] - wires[0]) if len(wires) > 1 else 0.0
         logs = log2s(shares.most[dims if t in self.filtered else []])
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 

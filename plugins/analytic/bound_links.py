@@ -115,7 +115,8 @@ class LeastLinks:
         else:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
-        adds = float(self.chip.add_pj[s]) if self.words.network and lay.spatial[s] is not None else 0.0
+        width = float(self.words.width[t, s])
+        adds = float(self.chip.add_pj[s]) * width if self.words.network and lay.spatial[s] is not None else 0.0
         child_pj = count * (adds if t == lay.output or child is None else self.words.price(t, child, "fill", small))
         return Handed(pj, read, written, count * time * float(self.chip.word_bits[s]), child_pj)
 
@@ -135,10 +136,10 @@ class LeastLinks:
         found = []
         for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
             count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
-            put, get = (words.each(s, action, bits) for action in ("update", "read"))
-            leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
-            fill = words.each(child, "fill", None if bits is None else inside)
-            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
+            put, get = (words.each(t, s, action, bits) for action in ("update", "read"))
+            leave = words.each(t, child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
+            fill = words.each(t, child, "fill", None if bits is None else inside)
+            size = words.width[t, s] + (0.0 if bits is None else bits / float(self.chip.word_bits[s]))
             found.append((count * (put + leave) + back * (get + fill), back * size, count * size, count))
         return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 

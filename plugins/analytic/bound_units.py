@@ -75,7 +75,7 @@ def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
     for t in lay.operands:
         sizes = np.arange(1 + int(STEPS * log2(words.volumes[t]))) / STEPS
         bits = words.told_bits(t, exp2s(sizes)) * words.density[t]
-        zeros = (1.0 - words.density[t]) * float(words.chip.energy_pj["read"][level]) / cluster
+        zeros = (1.0 - words.density[t]) * float(words.chip.energy_pj["read"][level] * words.width[t, level]) / cluster
         strided = any(c > 1 for rank in lay.ranks[t] for _, c in rank)  # parts of a tile may have even fewer words
         told.append(np.minimum(bits * price, zeros) * (0.0 if strided else 1.0))
         there.append(accesses.there_in_steps(t, 0.0 * sizes if strided else sizes))

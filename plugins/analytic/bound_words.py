@@ -38,6 +38,8 @@ class LeastWords:
         self.coded = known.options.run_lengths and not known.formats.pads
         """Whether metadata are readable codes, and formats store only nonzeros and metadata."""
         self.copies = np.ones((known.layout.T, known.layout.S)) if known.copies is None else known.copies
+        self.width = known.layout.problem.widths(self.chip)
+        """(T, S) words of a level per word of a tensor."""
         self.density = known.layout.least_densities
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
@@ -69,7 +71,7 @@ class LeastWords:
         return np.maximum(told, ranks.of_tiles(extents) / held)
 
     def room(self, level: int, words: list[Array]) -> Array:
-        """(n,) minimum words of room in a level for tiles of `words` (T; n,) of all tensors."""
+        """(n,) minimum words of a level as room for tiles of `words` (T; n,) of all tensors."""
         return sum(
             (self.copies[t, level] * self.held(t, level, tile) for t, tile in enumerate(words)
              if self.layout.stored[t, level] and not self.layout.holes[t]),
@@ -77,33 +79,34 @@ class LeastWords:
         )  # fmt: skip
 
     def held(self, t: int, level: int, words: Array) -> Array:
-        """(n,) minimum words of one tile at its largest occupancy, compressed or not."""
-        occupancy = self.layout.occupancies[t]
+        """(n,) minimum words of a level for one tile at its largest occupancy, compressed or not."""
+        occupancy, width = self.layout.occupancies[t], self.width[t, level]
         if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
-            return np.floor(words * self.density[t] * (1.0 - 1e-9))  # the mean: no largest one is smaller
+            return np.floor(words * self.density[t] * (1.0 - 1e-9)) * width  # the mean: no largest one is smaller
         most = np.minimum(words, occupancy.largest_many(words.astype(np.int64)))
         if not self.coded or not self.chip.shared_capacity[level] or not hasattr(occupancy, "placements_bits"):
-            return most
+            return most * width
         bits = code_bits(occupancy.placements_bits(words, most) - ONE_BIT)
-        return np.minimum(words, most + bits / self.chip.word_bits[level])
+        return np.minimum(words * width, most * width + bits / self.chip.word_bits[level])
 
     def fits(self, level: int, extents: Array) -> bool:
         """Whether tiles with extents (D,) of all tensors fit into a level, each in the cheapest hierarchy of ranks."""
         lay = self.layout
         tiles = [float(np.prod([1.0, *(width[0] for width in box(ranks, extents[:, None]))])) for ranks in lay.ranks]
-        here = {t: n for t, n in enumerate(tiles) if lay.stored[t, level] and not lay.holes[t]}
+        wide = [n * float(width) for n, width in zip(tiles, self.width[:, level], strict=True)]
+        here = {t: n for t, n in enumerate(wide) if lay.stored[t, level] and not lay.holes[t]}
         room = float(self.chip.capacity_bits[level]) / float(self.chip.word_bits[level])
         if sum(float(self.copies[t, level]) * n for t, n in here.items()) <= room:
             return True  # without compression
         from .bound_fullest import fits
 
-        return fits(self, level, extents, here, room)
+        return fits(self, level, extents, {t: tiles[t] for t in here}, room)
 
-    def wires_pj(self, level: int, copies: Array) -> Array:
-        """(n,) pJ of a word on its way from a level to `copies` (n,) children, or back."""
-        return self._wire_pj(level, copies) * float(self.chip.word_bits[level])
+    def wires_pj(self, t: int, level: int, copies: Array) -> Array:
+        """(n,) pJ of a word of a tensor on its way from a level to `copies` (n,) children, or back."""
+        return self.wire_pj(level, copies) * float(self.width[t, level] * self.chip.word_bits[level])
 
-    def _wire_pj(self, level: int, copies: Array) -> Array:
+    def wire_pj(self, level: int, copies: Array) -> Array:
         """(n,) pJ of a bit on this way."""
         if not self.network or self.layout.spatial[level] is None:
             return np.zeros(1)
@@ -113,24 +116,25 @@ class LeastWords:
     def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:
         """(n,) pJ per nonzero moved, either with `bits` bits of metadata or with all the zeros, whichever is cheaper.
         `wires`: a read or update also crosses the wires to a child."""
-        packed, plain = self.each(level, action, bits, wires), self.each(level, action, None, wires)
+        packed, plain = (self.each(t, level, action, some, wires) for some in (bits, None))
         return np.minimum(packed, plain / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 
-    def each(self, level: int, action: str, bits: Array | None, wires: bool = True) -> Array | float:
-        """(n,) pJ of a word with `bits` (n,) bits of metadata, or of a word of an uncompressed tensor."""
+    def each(self, t: int, level: int, action: str, bits: Array | None, wires: bool = True) -> Array | float:
+        """(n,) pJ of a word of a tensor with `bits` (n,) bits of metadata, or of a word of an uncompressed tensor."""
         energy, name = self.chip.energy_pj, PRICES.get(action, action)
         cluster = self.layout.problem.levels[level].memory.cluster  # words that one access of a cluster moves
-        wire = float(self._wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
-        word = float(energy[name][level]) + wire * float(self.chip.word_bits[level])
+        wire = float(self.wire_pj(level, np.ones(1))[0]) if wires and action != "fill" else 0.0
+        word = (float(energy[name][level]) + wire * float(self.chip.word_bits[level])) * float(self.width[t, level])
         if bits is None:
             return word / cluster
         told = float(energy[f"metadata_{name}"][level]) / float(self.chip.metadata_width[level]) + wire
         return (word + bits * told) / cluster
 
     def time(self, t: int, level: int, bits: Array) -> Array:
-        """(n,) words of bandwidth per nonzero moved, compressed or not, whichever is less."""
-        packed = 1.0 + bits / float(self.chip.word_bits[level])
-        return np.minimum(packed, 1.0 / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
+        """(n,) words of a level's bandwidth per nonzero moved, compressed or not, whichever is less."""
+        width = float(self.width[t, level])
+        packed = width + bits / float(self.chip.word_bits[level])
+        return np.minimum(packed, width / self.density[t] if self.density[t] > 0.0 else np.inf) * SHARE
 
 
 def code_bits(entropy: Array) -> Array:

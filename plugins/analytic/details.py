@@ -44,8 +44,8 @@ class Copies:
 
 DESIGN = (
     "energy_pj", "cycles", "compute_pj", "compute_cycles", "leakage_pj_per_cycle", "intersection_pj", "leakage_pj", "gated_pj",
-    "network_pj", "shared_words_pj", "tile_pj", "level_cycles", "slowdown", "words", "most", "largest_bits", "used", "active",
-    "reads", "fills", "updates", "needed", "reasons",
+    "network_pj", "shared_words_pj", "tile_pj", "level_cycles", "slowdown", "words", "word_width", "most", "largest_bits", "used",
+    "active", "reads", "fills", "updates", "needed", "reasons",
 )  # fmt: skip
 COUNTS = (
     "read", "fill", "update", "gone_read", "gone_update", "kind", "read_bits", "fill_bits", "update_bits",
@@ -74,14 +74,15 @@ def evaluated_whole(known: ModelTables, designs: Designs, chip: Chip) -> Evaluat
     if reasons.any():
         from .shortfalls import needed
 
-        lacking = needed(known.reasons, known.held(x.most), bits, x.needed, chip, reasons)
+        lacking = needed(known.reasons, known.held(x.most * x.word_width), bits, x.needed, chip, reasons)
     energy, cycles, spent = costs_of(known, x, c, chip)
     energy = np.where(reasons == 0, energy, np.inf)
     cells = [[_cell(lay, x, c, ranks, t, s) if lay.handled[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
     told = Detail(
         needed=lacking, energy_pj=x.tile_pj, compute_energy_pj=x.compute_pj, charges_pj=spent,
         level_cycles=x.level_cycles, compute_cycles=x.compute_cycles, slowdown=x.slowdown,
-        tile_words=x.words[:, : lay.S], data_words_max=x.most, metadata_bits_max=bits, instances_used=x.used,
+        tile_words=x.words[:, : lay.S], data_words_max=x.most,
+        word_bits=x.word_width * chip.word_bits[:, None], metadata_bits_max=bits, instances_used=x.used,
         instances_active=x.active, dense_reads=x.reads, dense_fills=x.fills, dense_updates=x.updates,
         computes=c.actual, gated_computes=c.gated, skipped_computes=c.skipped, cells=cells,
     )  # fmt: skip

@@ -207,7 +207,10 @@ def _chip(known: ModelTables, chip: Chip) -> dict[str, Any]:
     charged, memories = known.options.shared_words, [level.memory for level in levels]
     alone = [charged and memory.shared_words == "separate" for memory in memories]
     waits = [charged and not (own or memory.shares_work) for own, memory in zip(alone, memories, strict=True)]
+    width, output = known.layout.problem.widths(chip), known.layout.output
+    bits = [width[output, s] * reals["word_bits"][s] for s in range(len(chip)) if known.layout.stored[output, s]]
     return reals | {
+        "word_width": width, "widens": int(bits != sorted(bits, reverse=True)),
         "queue": [x.queue_words if wait else np.inf for x, wait in zip(memories, waits, strict=True)], "separate": alone,
         "data_words": [float(data_words(chip, s)) for s in range(len(chip))], "shared": chip.shared_capacity,
         "cluster": [float(level.memory.cluster) for level in levels], "sight": chip.lookahead,
@@ -267,7 +270,7 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
     }  # fmt: skip
     for name in ("gives", "gets", "distinct", "reads", "fills", "updates", "brought", "most", "occupied", "kept", "largest_bits",
                  "active", "demand_read", "demand_written", "demand_filled", "filled", "drained", "sent", "got", "tile_pj",
-                 "mean_share", "most_share"):  # fmt: skip
+                 "mean_share", "most_share", "word_width"):  # fmt: skip
         sizes[name] = (T, S)
     for name in (
         "granule_density",

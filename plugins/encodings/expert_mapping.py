@@ -148,13 +148,13 @@ class DenseTraffic:
 
     def fits(self, bounds: Array, share: float) -> Array:
         """(C,) bool: whether the tiles of all levels fill at most a share of the capacity."""
-        fitting = np.ones(bounds.shape[2], dtype=bool)
+        fitting, widths = np.ones(bounds.shape[2], dtype=bool), self.problem.widths(self.problem.chip)
         for level in self.problem.levels:
             if level.capacity_bits is not None:
                 extents = self.tile(bounds, level.index)
                 stored = [t for t in range(len(self.problem.tensors)) if self.problem.stores(t, level.index)]
                 tiles = {t: self.problem.resident.get((t, level.index), self.volume(t, extents)) for t in stored}
-                words = sum(words * self.copies[t, level.index] for t, words in tiles.items())
+                words = sum(words * self.copies[t, level.index] * widths[t, level.index] for t, words in tiles.items())
                 fitting &= words * level.word_bits <= share * level.capacity_bits
         return fitting
 

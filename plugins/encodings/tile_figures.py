@@ -26,8 +26,10 @@ def facts_of(problem: Problem, dims: Array, factors: Array) -> Any:
     buffers = [(x, bits) for x in reversed(problem.levels[1:]) if (bits := x.capacity_bits) is not None]
     ranks = [(t, r, rank) for t, tensor in enumerate(tensors) for r, rank in enumerate(tensor.ranks)]
     copies, nonzeros = problem.cost_model.copies(problem), nonzeros_of(problem)
+    widths = problem.widths(problem.chip)
     stored = [
-        (problem.resident.get((t, x.index), -1.0), nonzeros[t], 1.0 if copies is None else copies[t, x.index])
+        (problem.resident.get((t, x.index), -1.0), nonzeros[t],
+         widths[t, x.index] * (1.0 if copies is None else copies[t, x.index]))
         if problem.stores(t, x.index) else (0.0, 0.0, 0.0)
         for x, _ in buffers for t in range(len(tensors))
     ]  # fmt: skip

@@ -172,12 +172,13 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
 
 
 def traffic(outcome: DesignOutcome, level: Level) -> tuple[float, float]:
-    """Words of a level without skipped ones, and words a cycle of one instance."""
+    """Words of a level without skipped ones, in its own width, and words a cycle of one instance."""
     width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
     each, words = level.metadata_width / level.word_bits, 0.0
     for found in (found for found in outcome.accesses.values() if found.level is level):
         rows = [row for row in found.rows if not row.name.startswith("skipped")]
-        words += sum(row.count * (each if "metadata" in row.name else 1.0) for row in rows)
+        wide = found.word_bits / level.word_bits
+        words += sum(row.count * (each if "metadata" in row.name else wide) for row in rows)
     return words, width
 
 

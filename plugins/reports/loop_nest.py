@@ -141,7 +141,8 @@ def room(spec: Level, detail: Detail) -> str:
 
 def held(spec: Level, detail: Detail) -> list[float]:
     """The most bits of each tensor in an instance, then of all metadata if the capacity is shared."""
-    bits = [float(words) * spec.word_bits for words in np.asarray(detail.data_words_max)[:, spec.index, 0]]
+    words = np.asarray(detail.data_words_max)[:, spec.index, 0]
+    bits = [float(count) * float(each) for count, each in zip(words, detail.bits(spec), strict=True)]
     if spec.shared_capacity and detail.metadata_bits_max is not None:
         bits.append(float(detail.metadata_bits_max[spec.index, 0]))
     return bits

@@ -55,6 +55,8 @@ class Accesses:
     tile_words: float
     stored_words: float
     """Most words stored in the tile of an instance."""
+    word_bits: float
+    """Bits per word of the tensor at the level."""
     instances: float
     """Expected number of instances with a tile."""
     dense: Mapping[str, float]
@@ -78,7 +80,8 @@ class Accesses:
         rows = [{**attrs.asdict(row), "energy_pj": row.energy_pj} for row in self.rows]
         return {
             "tensor": self.tensor.name, "level": self.level.name, "tile_words": self.tile_words,
-            "stored_words": self.stored_words, "instances": self.instances, "available": self.level.instances,
+            "stored_words": self.stored_words, "word_bits": self.word_bits, "instances": self.instances,
+            "available": self.level.instances,
             "dense": dict(self.dense), "rows": rows, "energy_pj": self.energy_pj, "reuse": self.reuse,
         }  # fmt: skip
 
@@ -103,15 +106,16 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     counts = {"read": cell.read, "fill": cell.fill, "update": cell.update}
     if gone := GONE.get(int(cell.kind[0])):
         counts |= {f"{gone}_read": cell.gone_read, f"{gone}_update": cell.gone_update}
-    rows = []
+    rows, bits = [], float(detail.bits(spec)[tensor])
+    width = bits / spec.word_bits
     for name, words in counts.items():
-        price, each = problem.energy_pj(level, WRITES.get(name, name)), spec.memory.access_words
-        rows.append(AccessRow(name.replace("_", " "), float(np.ceil(words[0] / each) * each) * active, price))
+        price, each = problem.energy_pj(level, WRITES.get(name, name)), spec.memory.access_words / width
+        rows.append(AccessRow(name.replace("_", " "), float(np.ceil(words[0] / each) * each) * active, price * width))
     if level and level == design.decoded(tensor) and any(rank.format.compressed for rank in design.ranks(tensor)):
-        rows.append(AccessRow("decode", float(cell.fill[0]) * active, problem.energy_pj(level, "decode")))
+        rows.append(AccessRow("decode", float(cell.fill[0]) * active, width * problem.energy_pj(level, "decode")))
         parent = max(s for s in range(level) if problem.stores(tensor, s))
         arrive = float(detail.cells[tensor][parent].update[0] * detail.instances_active[tensor, parent, 0])
-        rows.append(AccessRow("encode", arrive, problem.energy_pj(level, "encode")))
+        rows.append(AccessRow("encode", arrive, width * problem.energy_pj(level, "encode")))
     for name, bits in cell.bits.items():
         prefix, _, action = name.rpartition("_")
         price = problem.energy_pj(level, f"{prefix}_metadata_{action}" if prefix else f"metadata_{WRITES[action]}")
@@ -120,7 +124,7 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     dense = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
     told = {name: float(words[here]) * used for name, words in dense.items()}
     tile, kept = (float(detail.tile_words[here]), float(detail.data_words_max[here])), tuple(x for x in rows if x.count)
-    return Accesses(problem.tensors[tensor], spec, *tile, active, told, kept, float(detail.energy_pj[here]))
+    return Accesses(problem.tensors[tensor], spec, *tile, bits, active, told, kept, float(detail.energy_pj[here]))
 
 
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
@@ -135,7 +139,7 @@ def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> li
             extents[loop.dim] *= loop.bound
     size = " x ".join(f"{dim} {extent}" for dim, extent in extents.items())
     kept = f", at most {format_count(found.stored_words)} stored" if found.stored_words < found.tile_words else ""
-    tile = f"{size}: {format_count(found.tile_words)} words{kept}, {format_bits(found.stored_words * level.word_bits)}"
+    tile = f"{size}: {format_count(found.tile_words)} words{kept}, {format_bits(found.stored_words * found.word_bits)}"
     title = f"{tensor.name} at {level.name}: {format_energy(found.energy_pj)}, {share} of the design's energy"
     lines = [styled(title, "strong"), f"  tile     {tensor.text}, {tile}"]
     if level.index:

@@ -161,15 +161,15 @@ def network_pj(sim: Simulation, tally: Tally) -> float:
     problem, technology, energy = sim.problem, sim.problem.technology, 0.0
     for t, chain in enumerate(sim.nest.chains):
         for level, child in pairwise(chain):
-            spec = problem.levels[level]
+            each = sim.word_bits[t, level]
             words, bits = tally.moved(level, t, "read", "update")
-            bits += words * spec.word_bits
+            bits += words * each
             sums = tally.values.get(("update", level, t), 0.0) if t == sim.nest.output else 0.0
             for block in range(level, child):
                 copies = _copies(sim, t, block)
                 fanout, side = problem.levels[block].fanout, _side_mm(sim, block)
                 energy += bits * technology.wire_pj_per_bit_mm * _tree_mm(copies, fanout, side)
-                energy += sums * (copies - 1) * technology.add_pj(spec.word_bits)
+                energy += sums * (copies - 1) * technology.add_pj(problem.levels[level].word_bits) * sim.words_per_word(t, level)
                 bits, sums = bits * copies, sums * copies
     return energy
 
@@ -222,7 +222,8 @@ def queued_pj(sim: Simulation, tally: Tally) -> float:
     for link in sim.products.links:
         level = sim.problem.levels[link.parent]
         if (link.members > 1).any():
-            energy += computes * sim.problem.technology.queue_pj(level.memory.queue_words, level.word_bits)
+            each = sim.problem.technology.queue_pj(level.memory.queue_words, level.word_bits)
+            energy += computes * each * sim.words_per_word(link.tensor, link.parent)
     return energy
 
 
@@ -238,9 +239,9 @@ def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
     if not sim.packed[tensor] or here == sim.nest.levels:
         return 0.0
     if action == "fill" and level == here:
-        return sim.problem.energy_pj(here, "decode")
+        return sim.problem.energy_pj(here, "decode") * sim.words_per_word(tensor, here)
     arrives = action == "update" and tensor == sim.nest.output and sim.nest.child(tensor, level) == here
-    return sim.problem.energy_pj(here, "encode") if arrives else 0.0
+    return sim.problem.energy_pj(here, "encode") * sim.words_per_word(tensor, here) if arrives else 0.0
 
 
 def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
@@ -265,7 +266,8 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
                 count = values.get((action, level, t), 0.0)
                 bits = values.get((metadata_of(action), level, t), 0.0)
                 active, together = values.get(("instances", level, t)) or used, spec.memory.access_words
-                words = whole(count, together, active) * together if together > 1 else count
+                words = count * sim.words_per_word(t, level) if count else 0.0
+                words = whole(words, together, active) * together if together > 1 else words
                 energy += words * price(level, action) * share if count else 0.0
                 energy += count * recoding_pj(sim, action, level, t) if count else 0.0
                 accesses = whole(bits, spec.metadata_width, active)
@@ -296,7 +298,8 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
         for t, chain in enumerate(sim.nest.chains):
             if level in chain:
                 moved = (timed.moved(level, t, *actions) for actions in (READS, WRITES))
-                reads, writes = (np.ceil((words + bits // spec.word_bits) / used) / busy for words, bits in moved)
+                each = sim.words_per_word(t, level)
+                reads, writes = (np.ceil((words * each + bits // spec.word_bits) / used) / busy for words, bits in moved)
                 read, written = read + reads, written + writes
         slowdown = 1.0
         demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))

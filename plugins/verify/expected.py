@@ -74,6 +74,7 @@ def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
             words = amount / spec.word_bits
             amount = amount / spec.metadata_width + sim.nest.instances(level)  # accesses are whole, too
         else:
+            amount = words = amount * sim.words_per_word(tensor, level)
             amount += (spec.memory.access_words - 1) * sim.nest.instances(level)
         price = problem.energy_pj(level, energy_action(quantity)) + recoding_pj(sim, quantity, level, tensor)
         energy += amount * price

@@ -126,11 +126,12 @@ class NextToUnits:
 
     def _of_way(self, way: Sequence[int]) -> float:
         problem, pj = self.known.problem, 0.0
-        last, price = len(problem.levels) - 1, problem.chip.energy_pj
+        last = len(problem.levels) - 1
         instances = float(problem.chip.instances[last])
         for t, own in enumerate(self.known.tensors):
             if not last or not problem.stores(t, last):
                 continue
+            price = own.chip.energy_pj
             read = self.computes * own.density * own.others * self.known.taken[t]
             served = self.actual if own.tensor.output else read
             count = max(0.0, served * LESS / self._served(own, way) - 4.0 * instances)

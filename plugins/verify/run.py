@@ -144,7 +144,8 @@ def _rows(
             spec = sim.problem.levels[level]
             per = sim.problem.energy_pj(level, energy_action(quantity))
             for name, amount in parts.items():
-                accesses = amount / spec.metadata_width if "metadata" in quantity else amount
+                each = 1.0 / spec.metadata_width if "metadata" in quantity else sim.words_per_word(tensor, level)
+                accesses = amount * each
                 energy[name] = energy.get(name, 0.0) + accesses * per
         if quantity == "energy_pj":
             parts = energy

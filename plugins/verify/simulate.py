@@ -99,6 +99,22 @@ class Simulation:
                 name = self.problem.tensors[t].name
                 raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
 
+    @cached_property
+    def word_bits(self) -> dict[tuple[int, int], int]:
+        """Bits per word, by tensor and storing level. A sum that comes back is as wide as further inside."""
+        found = dict[tuple[int, int], int]()
+        for t, own in enumerate(self.problem.tensor_bits.tolist()):
+            inside = 0
+            for s in reversed(self.nest.stored(t)):
+                again = t == self.nest.output and self.dense["read", s, t][0] > 0.0
+                found[t, s] = max(own[s] or self.problem.levels[s].word_bits, inside if again else 0)
+                inside = found[t, s]
+        return found
+
+    def words_per_word(self, tensor: int, level: int) -> float:
+        """Words of a level per word of a tensor."""
+        return self.word_bits[tensor, level] / self.problem.levels[level].word_bits
+
     def packed_at(self, tensor: int, level: int) -> bool:
         """Whether the tensor has metadata at a level that stores it."""
         return self.packed[tensor] and level < self.nest.decoded(tensor)

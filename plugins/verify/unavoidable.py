@@ -12,6 +12,7 @@ import attrs
 from sparsemap import Format, Occupancy, Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Tensor
+from sparsemap.problem.chip import Chip
 
 from .further_in import LESS, FurtherIn, NextToUnits, delivered, touched
 from .hierarchies import cheapest, words_of
@@ -31,6 +32,8 @@ class OneTensor:
     """Product of the densities of all other tensors, the smallest share left by filters."""
     bits: dict[tuple[int, ...], float] | None
     """Bits of `hierarchies.cheapest`."""
+    chip: Chip
+    """The chip in words of the tensor."""
 
     def told(self, extents: dict[str, int], coded: bool) -> float:
         """Metadata bits per nonzero in the outermost level."""
@@ -80,7 +83,9 @@ class Unavoidable:
             copies = tuple(float(n) if "overlap" in charges else 1.0 for n in problem.buffers[:, t])
             density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
             once = words * math.prod(ends[dim] / problem.sizes[dim] for dim in tensor.dims)
-            found.append(OneTensor(tensor, occupancies[t], density, words, once, copies, others, bits))
+            found.append(
+                OneTensor(tensor, occupancies[t], density, words, once, copies, others, bits, problem.in_words_of(t))
+            )
         return cls(problem, tuple(found), charges, coded, formats)
 
     @cached_property
@@ -93,28 +98,28 @@ class Unavoidable:
     def fits(self, tile: Sequence[int], level: int = 1) -> bool:
         """Whether a design may hold the tile in a level, by default the level inside the outermost."""
         chip = self.problem.chip
-        room, word = float(chip.capacity_bits[level]), float(chip.word_bits[level])
+        room = float(chip.capacity_bits[level])
         extents, needed = dict(zip(self.problem.dims, tile, strict=True)), 0.0
         for t, own in enumerate(self.tensors):
-            words = words_of(own.tensor, extents)
+            words, word = words_of(own.tensor, extents), float(own.chip.word_bits[level])
             if not self.problem.stores(t, level) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
                 continue
             if own.occupancy.by_shape:
-                needed += own.copies[level] * math.floor(words * own.density * LESS)
+                needed += own.copies[level] * math.floor(words * own.density * LESS) * word
                 continue
             most = min(float(words), float(own.occupancy.largest((words,))))
             if self.coded and bool(chip.shared_capacity[level]) and hasattr(own.occupancy, "placements_bits"):
                 most = min(float(words), most + readable(words, most) / word)
-            needed += own.copies[level] * most
-        return needed * word <= room
+            needed += own.copies[level] * most * word
+        return needed <= room
 
     def holds(self, tile: Sequence[int]) -> bool:
         """Whether the level inside the outermost may hold the tile, with the cheapest hierarchy of ranks for compressed
         tiles."""
         chip, needed = self.problem.chip, 0.0
-        extents, word = dict(zip(self.problem.dims, tile, strict=True)), float(chip.word_bits[1])
+        extents = dict(zip(self.problem.dims, tile, strict=True))
         for t, own in enumerate(self.tensors):
-            words = float(words_of(own.tensor, extents))
+            words, word = float(words_of(own.tensor, extents)), float(own.chip.word_bits[1])
             if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
                 continue
             if own.bits is None or not self.coded or not bool(chip.shared_capacity[1]):
@@ -126,25 +131,26 @@ class Unavoidable:
                 bits = cheapest(own.tensor, sizes, own.occupancy, self.formats, pointers, fullest=True)
                 self.fullest[key] = min(bits.values()) * LESS if bits else 0.0
             most = min(words, float(own.occupancy.largest((int(words),))))
-            needed += own.copies[1] * min(words, most + self.fullest[key] / word)
-        return needed * word <= float(chip.capacity_bits[1])
+            needed += own.copies[1] * min(words, most + self.fullest[key] / word) * word
+        return needed <= float(chip.capacity_bits[1])
 
     def costs(self, tile: Sequence[int], innermost: str, closely: bool = False) -> tuple[float, float]:
         """Least pJ and cycles; `closely`: try all tiles further in."""
         problem, chip = self.problem, self.problem.chip
         extents = dict(zip(problem.dims, tile, strict=True))
-        price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
+        width = float(chip.metadata_width[0])
         filtered = any(place.storage == 0 for place in problem.places)
         pj = read = written = handed = 0.0
         for t, own in enumerate(self.tensors):
-            told, d = own.told(extents, self.coded), own.density
+            told, d, price = own.told(extents, self.coded), own.density, own.chip.energy_pj
+            word, wide = float(own.chip.word_bits[0]), float(own.chip.word_bits[0]) / float(chip.word_bits[0])
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
             loops = self.around(own.tensor, extents)
             moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self.inside[t]
             if own.tensor.output and below and not filtered and "sums" in self.charges:
                 spent, back, come = self._sums(own, max(moved, own.once), told)
-                pj, read, written = pj + spent, read + back, written + come
+                pj, read, written = pj + spent, read + back * wide, written + come * wide
             elif own.tensor.output:
                 arrive, again = max(own.once, moved) * kept, max(0.0, (moved - own.once) * kept - 1.0)
                 if "sums" in self.charges:  # of a word that is visited V times at least d (V + 1) / 2 sums are not zero
@@ -152,12 +158,12 @@ class Unavoidable:
                 pj += arrive * _each(price, "write", 0, told, width, d)
                 pj += arrive * float(price["read"][1]) if below and "drains" in self.charges else 0.0  # where it leaves
                 pj += again * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
-                written += arrive * min(1.0 + told / word, 1.0 / d)
-                read += again * min(1.0 + told / word, 1.0 / d)
+                written += arrive * wide * min(1.0 + told / word, 1.0 / d)
+                read += again * wide * min(1.0 + told / word, 1.0 / d)
             else:
                 sent = max(moved, touched(own.tensor, problem.sizes) * self.inside[t]) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
-                read += sent * min(1.0 + told / word, 1.0 / d)
+                read += sent * wide * min(1.0 + told / word, 1.0 / d)
             handed += self._handed_on(t, moved)
         handed += self.units.least_pj([problem.sizes[dim] for dim in problem.dims])
         pj += max(handed, self.further.least_pj(tile, innermost) if closely else 0.0)
@@ -201,14 +207,14 @@ class Unavoidable:
 
     def each_handed(self, own: OneTensor, level: int, copies: int = 1) -> float:
         """pJ of a word between a level and `copies` children."""
-        price, wires = self.problem.chip.energy_pj, self._wires(level, copies)
+        price, wires = own.chip.energy_pj, self._wires(own, level, copies)
         if own.tensor.output:
             leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
             return float(price["write"][level]) + leaves + wires
         return float(price["read"][level]) + copies * float(price["write"][level + 1]) + wires
 
-    def _wires(self, level: int, copies: int) -> float:
-        """pJ of a word in the wire tree of a level, towards `copies` of its children."""
+    def _wires(self, own: OneTensor, level: int, copies: int) -> float:
+        """pJ of a word of a tensor in the wire tree of a level, towards `copies` of its children."""
         chip, leaves = self.problem.chip, float(self.problem.chip.fanout[level])
         if "network" not in self.charges or leaves <= 1.0:
             return 0.0
@@ -217,7 +223,7 @@ class Unavoidable:
             below = float(chip.area_mm2[inner]) + float(chip.fanout[inner]) * below
         root = math.sqrt(copies)
         length = math.sqrt(leaves * below) * (1.5 * (root - 1.0) + root - copies / math.sqrt(leaves))
-        return length * float(chip.wire_pj_per_bit_mm) * float(chip.word_bits[level]) * LESS
+        return length * float(chip.wire_pj_per_bit_mm) * float(own.chip.word_bits[level]) * LESS
 
     @cached_property
     def inside(self) -> list[float]:
@@ -239,7 +245,7 @@ class Unavoidable:
 
         A compressed sum moves only if it is nonzero: after visit i of V, with probability 1 - (1 - d)^(i/V). An
         uncompressed sum always moves."""
-        chip, d = self.problem.chip, own.density
+        chip, d = own.chip, own.density
         price, word = chip.energy_pj, float(chip.word_bits[0])
         visits = moved / own.once
         left = math.exp(math.log(1.0 - d) / visits) if d < 1.0 else 0.0

@@ -266,7 +266,7 @@ class LaneWaiting:
             limits = [spec.bandwidth, spec.read_bandwidth if read else spec.write_bandwidth]
             limit = min((x for x in limits if x is not None), default=math.inf)
             words, bits = counts.moved(level, t, *actions)
-            return (words + bits / spec.word_bits) / limit
+            return (words * self.sim.word_bits[t, level] + bits) / spec.word_bits / limit
 
         reads, comes = cycles(p, True, "read", "gated_read"), cycles(h, False, "fill") / multicast
         if t != self.sim.nest.output:

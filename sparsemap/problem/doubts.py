@@ -49,7 +49,7 @@ def _skips(problem: Problem) -> Iterator[str]:
 
 def _own(problem: Problem, level: Level) -> Iterator[str]:
     word = problem.hardware.word_bits
-    if level.word_bits < word:
+    if level.word_bits < word and not problem.tensor_bits[:, level.index].all():
         yield f"words of {level.word_bits} bits hold the tensors' words of {word} bits; expected word_bits from {word} on"
     widths = [width for width in (level.bandwidth, level.read_bandwidth, level.write_bandwidth) if width is not None]
     bits = max(widths, default=0.0) * level.word_bits

@@ -15,6 +15,7 @@ from .costs import Costs, costs_of
 
 if TYPE_CHECKING:
     from .detail import ShortfallRow, TensorAtLevel
+    from .levels import Level
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -41,6 +42,8 @@ class Detail:
     """(T, S, B) words of a tile, stored or not."""
     data_words_max: Array | None = None
     """(T, S, B) largest number of words stored of a tile."""
+    word_bits: Array | None = None
+    """(T, S, B) bits per word of a tensor at a level."""
     metadata_bits_max: Array | None = None
     """(S, B) largest number of metadata bits."""
     instances_used: Array | None = None
@@ -57,6 +60,12 @@ class Detail:
     skipped_computes: Array | None = None
     cells: Sequence[Sequence[TensorAtLevel | None]] | None = None
     """Accesses by tensor, then by level; None where a level does not store the tensor."""
+
+    def bits(self, level: Level) -> Array:
+        """(T,) bits per word of each tensor of the first design at a level."""
+        if self.word_bits is None:
+            return np.full(0 if self.data_words_max is None else len(self.data_words_max), level.word_bits)
+        return np.asarray(self.word_bits)[:, level.index, 0]
 
     def knows(self, *names: str) -> bool:
         """Whether the model gives all of these fields."""

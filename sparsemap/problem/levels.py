@@ -85,7 +85,8 @@ def levels_of(hardware: Hardware, registry: Registry) -> tuple[Level, ...]:
     for index, table in enumerate(hardware.levels):
         with collecting(mistakes, f"levels[{index}]"):
             memory = _memory(table, registry)
-            level = _level(index, memory, instances, clock, memory.word_bits or hardware.word_bits)
+            own = memory.word_bits if isinstance(memory.word_bits, int) else hardware.word_bits
+            level = _level(index, memory, instances, clock, own)
             if any(level.name == other.name for other in levels):
                 raise SpecError.at("", "name", f"'{level.name}' names two levels")
             levels.append(level)

@@ -77,7 +77,7 @@ def make_problem(
     workload = built["workload"].viewed(view) if view else built["workload"]
     return Problem(
         workload=workload,
-        hardware=attrs.evolve(machine, word_bits=workload.word_bits) if workload.word_bits else machine,
+        hardware=attrs.evolve(machine, word_bits=bits) if (bits := workload.machine_bits) else machine,
         space_spec=built["space"],
         cost_model=model,
         objective=aim,

@@ -292,6 +292,27 @@ class Problem:
 
         return slides_of(self)
 
+    @cached_property
+    def tensor_bits(self) -> np.ndarray:
+        """(T, S) int64 bits per word of each tensor at each level; 0: as wide as the level's words."""
+        found = np.zeros((len(self.tensors), len(self.levels)), dtype=np.int64)
+        tables = [("workload", slice(None), "word_bits", self.workload.word_bits)]
+        tables += [("hardware", x.index, f"levels[{x.index}].word_bits", x.memory.word_bits) for x in self.levels]
+        for kind, levels, path, table in tables:
+            for text, bits in table.items() if isinstance(table, Mapping) else ():
+                if not self.lacks(text):
+                    found[self.tensor(text, self.file_of(kind), f"{path}.{text}"), levels] = bits
+        return found
+
+    def widths(self, chip: Chip) -> np.ndarray:
+        """(T, S) words of a level per word of a tensor, on a chip for this problem."""
+        return np.where(self.tensor_bits > 0, self.tensor_bits / chip.word_bits, 1.0)
+
+    def in_words_of(self, tensor: int) -> Chip:
+        """The chip with a tensor's words as words: bits, energies and bandwidths of data."""
+        bits = np.where(self.tensor_bits[tensor] > 0, self.tensor_bits[tensor], self.chip.word_bits)
+        return self.chip if (bits == self.chip.word_bits).all() else self.chip.with_words(bits)
+
     def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside the tensor's residence."""
         return level >= self.homes[tensor] and tensor not in self.named(level, "bypass")

@@ -157,7 +157,7 @@ def _bytes(problem: Problem, detail: Detail, level: int) -> dict[str, float]:
         if (cell := cells[level]) is not None and detail.instances_active is not None and problem.stores(t, level):
             words = float(cell.read[0] + cell.fill[0] + cell.update[0])
             metadata = math.fsum(float(cell.bits[name][0]) for name in ("read", "fill", "update") if name in cell.bits)
-            bits = words * float(problem.chip.word_bits[level]) + metadata
+            bits = words * float(detail.bits(problem.levels[level])[t]) + metadata
             found[problem.tensors[t].name] = bits * float(detail.instances_active[t, level, 0]) / 8.0
     return found
 

@@ -14,11 +14,12 @@ from ..errors import SearchError
 from ..files import grouped
 from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
+from ..problem.chip import Chip
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
 from .cells import Cell
-from .graph import GraphNode, consumers, graph_of, stuck
+from .graph import GraphNode, WordChips, consumers, graph_of, stuck
 from .plan import Plan
 from .slides import Slide, slides
 
@@ -89,12 +90,14 @@ class FusedPlan:
         return self.plan.widest
 
     @cached_property
-    def made_in(self) -> dict[str, Problem]:
-        return self.plan.made_in(self.graph)
+    def words_in(self) -> WordChips:
+        return self.plan.words_in(self.graph)
 
     def unlike(self, name: str, one: GraphNode) -> bool:
         """Whether an input of a node has words of another width."""
-        return self.made_in[name].hardware.word_bits != self.made_in[one.name].hardware.word_bits
+        chips = self.words_in
+        made, taken = chips.made[name].word_bits, chips.taken.get((one.name, name), chips.made[one.name]).word_bits
+        return any(made[level] != taken[level] for level in self.levels.values())
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -103,14 +106,21 @@ class FusedPlan:
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """By node, words of its output that fit on chip; "" is for the widest words, the unit of all room."""
-        chips = {name: problem.chip for name, problem in {**self.made_in, "": self.problem}.items()}
-        return {name: float(chip.capacity_bits[self.home] / chip.word_bits[self.home]) for name, chip in chips.items()}
+        """By node, words of its output that fit on chip; "" is for the machine's widest words, the unit of all room."""
+        return {name: self._fit(chip) for name, chip in {**self.words_in.made, "": self.problem.chip}.items()}
+
+    def _fit(self, chip: Chip) -> float:
+        return float(chip.capacity_bits[self.home] / chip.word_bits[self.home])
+
+    def share(self, chip: Chip) -> float:
+        """The room of a word of a chip."""
+        count = self._fit(chip)
+        return 1.0 if count == math.inf else self.held[""] / count
 
     @cached_property
     def shares(self) -> dict[str, float]:
         """By node, the room of a word of its output."""
-        return {name: 1.0 if count == math.inf else self.held[""] / count for name, count in self.held.items()}
+        return {name: self.share(chip) for name, chip in {**self.words_in.made, "": self.problem.chip}.items()}
 
     @cached_property
     def home(self) -> int:
@@ -249,7 +259,7 @@ class FusedPlan:
         return found
 
     def _words(self, content: str) -> dict[str, int]:
-        """By tensor of a layer, words on chip: the whole tensor, or the least live part of a larger one."""
+        """By tensor of a layer, its words on chip: the whole tensor, or the least live part of a larger one."""
         found: dict[str, int] = {}
         for one in self.layers[content]:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}
@@ -272,12 +282,13 @@ class FusedPlan:
         for content, own in self.own.items():
             cell, name = attrs.evolve(own, raced=False), self.layers[content][0].node.name
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
-            held = np.floor(self.held[self.layers[content][0].name])
-            some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
-            most = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
+            node = self.layers[content][0].node
+            room = {t: count * self.share(self.plan.words_of(node, t)) for t, count in words.items()}
+            some = [kept for kept in self.wanted[content] if kept and sum(room[t] for t in kept) < self.capacity]
+            most = max(reversed(some), key=lambda one: sum(room[t] for t in one), default=())
             pinned = (*most, *self.weights[content])
             # their designs are tried with other tensors on chip as well
-            for kept in dict.fromkeys(one for one in (most, pinned) if one and sum(words[t] for t in one) < held):
+            for kept in dict.fromkeys(one for one in (most, pinned) if one and sum(room[t] for t in one) < self.capacity):
                 there = {tensor: words[tensor] for tensor in kept}
                 workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
                 budget = max(1, cell.budget // (SHARE if kept == most else 2 * SHARE))

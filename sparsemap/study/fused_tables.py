@@ -13,7 +13,7 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, Words, by_level, bytes_by_level, converted, passed, rewritten, unlike
+from .graph import GraphNode, Words, by_level, bytes_by_level, converted, passed, rewritten
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
@@ -59,7 +59,7 @@ class FusedTables(LayerTables):
         def stored(genome: Any) -> float:
             return sizes[genome][output] if genome in sizes else float(one.words)
 
-        how = one.words, fused.levels, converter, fused.made_in[one.name].chip
+        how = one.words, fused.levels, converter, fused.words_in.made[one.name]
         return with_conversions(step, self.targets[one.name], stored, *how)
 
     @cached_property
@@ -185,7 +185,7 @@ class FusedTables(LayerTables):
         free = fused.operations == "free"
         if not one.words or not isinstance(one.node.piece, Operation) or (free and one.node.piece.moves):
             return None
-        places, home, own = self._where(one, key), fused.levels[key[1]], fused.made_in[one.name].chip
+        places, home, own = self._where(one, key), fused.levels[key[1]], fused.words_in.made[one.name]
         at_hand = fused.fused_into.get(one.name, "")
         if places.get(at_hand) != home:
             at_hand = ""  # it lives elsewhere, so that it is read
@@ -201,17 +201,17 @@ class FusedTables(LayerTables):
     def _words(self, name: str, level: int) -> Words:
         """The output of a node, or the network's input, in a level."""
         words = self.fused.plan.input_words if name == INPUT else self.fused.named[name].words
-        return words, level, self.fused.made_in[name].chip
+        return words, level, self.fused.words_in.made[name]
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
         """A layer's points behind a pass that rewrites inputs of another word width; copies take room."""
-        fused, own = self.fused, self.fused.made_in[one.name].chip
-        unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
+        fused = self.fused
+        unfit = fused.words_in.unfit(one.name, {at[0]: self._words(*at) for at in self._where(one, key).items()})
         if not unfit:
             return points
-        copies = fused.shares[one.name] * sum(count for count, level, _ in unfit if level == fused.home)
+        copies = sum(fused.share(chip) * count for (count, level, _), chip in unfit if level == fused.home)
         roomy = [attrs.evolve(point, room=point.room + copies) for point in points]
-        return [followed(point, *rewritten(unfit, own), point.room, "inputs") for point in roomy]
+        return [followed(point, *rewritten(unfit), point.room, "inputs") for point in roomy]
 
     @cached_property
     def groups(self) -> list[Step]:

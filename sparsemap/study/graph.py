@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import attrs
@@ -151,20 +151,41 @@ def moves_of(operation: Operation, words: Sequence[Words], output: Words) -> lis
     if not operation.moves:
         kept = max(0, size - sum(count for count, _, _ in words)), 0, chip
         there = [(min(count, size), level, of) for count, level, of in (*words, kept)]
-        words = [one for one in there if one[1] != home or unlike([one], chip)]
+        words = [one for one in there if one[1] != home or unlike(one, chip)]
     written = size if operation.moves else sum(count for count, _, _ in words)
     return [*((*one, "read") for one in words), (written, home, chip, "write")]
 
 
-def unlike(words: Sequence[Words], chip: Chip) -> list[Words]:
-    """Entries with words of another width at their level."""
-    return [one for one in words if one[0] and one[2].word_bits[one[1]] != chip.word_bits[one[1]]]
+def unlike(words: Words, chip: Chip) -> bool:
+    """Whether words have another width at their level than words of a chip."""
+    count, level, own = words
+    return bool(count) and bool(own.word_bits[level] != chip.word_bits[level])
 
 
-def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
-    """pJ and cycles of rewriting words at their level, in another width."""
-    reads = [(*one, "read") for one in words]
-    return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in words)]))
+def widest_of(chips: Iterable[Chip], default: Chip) -> Chip:
+    """The chip with the widest words."""
+    return max(chips, key=lambda chip: float(chip.word_bits[0]), default=default)
+
+
+@attrs.frozen
+class WordChips:
+    """A network's chip in words of each tensor between nodes."""
+
+    made: Mapping[str, Chip]
+    """By node and for the input, in words written."""
+    taken: Mapping[tuple[str, str], Chip]
+    """By layer and input, in words read by the layer."""
+
+    def unfit(self, layer: str, given: Mapping[str, Words]) -> list[tuple[Words, Chip]]:
+        """Inputs of a layer (by name) with words of another width, each with the chip in words of the layer."""
+        pairs = [(words, self.taken[layer, name]) for name, words in given.items() if (layer, name) in self.taken]
+        return [(words, chip) for words, chip in pairs if unlike(words, chip)]
+
+
+def rewritten(words: Sequence[tuple[Words, Chip]]) -> tuple[float, float]:
+    """pJ and cycles of rewriting words at their level, each in words of another chip."""
+    reads = [(*one, "read") for one, _ in words]
+    return _sum(_moved([*reads, *((count, level, chip, "write") for (count, level, _), chip in words)]))
 
 
 def loaded(words: Sequence[tuple[float, Chip]], level: int) -> tuple[float, float]:

@@ -89,8 +89,9 @@ class LayerTables:
 
     def stored(self, content: str, point: TablePoint) -> float:
         """Words and metadata of the weights of a layer in a design, in the network's widest words."""
-        share = self.fused.shares[self.fused.layers[content][0].name]
-        return share * self.sizes[content][bare(point)[0].design][self._weights(content)]
+        weights = self._weights(content)
+        share = self.fused.share(self.fused.variant(content).in_words_of(weights))
+        return share * self.sizes[content][bare(point)[0].design][weights]
 
     def data_words(self, content: str, point: TablePoint) -> float:
         """Words of the weights of a layer in a design, without metadata, in words of the layer."""
@@ -149,7 +150,7 @@ class LayerTables:
             need[0, home], need[1, home] = 0.0, np.where(weights[home, None], 0.0, need[3, home])  # weights: `stored`
         chip, s = problem.chip, self.fused.home
         bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
-        share = self.fused.shares[self.fused.layers[content][0].name]
+        share = self.fused.share(chip)
         room = share * (need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
         found = zip(*costs.tolist(), np.broadcast_to(room, len(genomes)).tolist(), genomes, strict=True)
         return [TablePoint(*one) for one in found if math.isfinite(one[0]) and math.isfinite(one[1])]
@@ -160,12 +161,13 @@ class LayerTables:
         return {content: self._told(content) for content in self.genomes}
 
     def _told(self, content: str) -> tuple[Array, Array]:
-        """(2, n) pJ and cycles, infinite for invalid designs; (4, T, n) data words and metadata bits of the tiles in the
-        level on chip, then of the whole tensor."""
+        """(2, n) pJ and cycles, infinite for invalid designs; (4, T, n) words of the level on chip and metadata bits for
+        its tiles, then the tensor's words and metadata bits of the whole tensor."""
         problem, s, count = self.fused.variant(content), self.fused.home, len(self.genomes[content])
         costs, need = np.full((2, count), np.inf), np.zeros((4, len(problem.tensors), count))
         copies = problem.cost_model.copies(problem)
         each = np.ones((len(problem.tensors), 1)) if copies is None else np.asarray(copies)[:, s, None]
+        width = problem.widths(problem.chip)[:, s, None]
         for rows, some in by_layout(self.designs[content]):
             told = problem.evaluator.evaluate_designs(some, detail=True)
             detail = told.detail or Detail()
@@ -175,7 +177,7 @@ class LayerTables:
                     f"cost model '{model}' does not tell the room that designs need; --no-fuse gives the layers alone"
                 )
             costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
-            need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
+            need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each * width, detail.data_words_max[:, 0]
             for t, cells in enumerate(detail.cells):
                 for row, cell, times in ((1, cells[s], each[t]), (3, cells[0], 1.0)):
                     if cell is not None and (ranks := cell.metadata) is not None:
@@ -188,8 +190,9 @@ class LayerTables:
         found = {}
         for content, genomes in self.genomes.items():
             _, need = self._own[content]
-            width = float(self.fused.variant(content).chip.word_bits[0])
-            found[content] = dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
+            problem = self.fused.variant(content)
+            bits = np.array([[problem.in_words_of(t).word_bits[0]] for t in range(len(problem.tensors))])
+            found[content] = dict(zip(genomes, (need[2] + np.ceil(need[3] / bits)).T.tolist(), strict=True))
         return found
 
     @cached_property

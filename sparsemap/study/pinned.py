@@ -143,5 +143,5 @@ class Pinning:
     def _loading(self, words: Mapping[str, float]) -> tuple[float, float]:
         """pJ and cycles of moving weights on chip."""
         fused = self.tables.fused
-        own = {name: (count / fused.shares[name], fused.made_in[name].chip) for name, count in words.items()}
-        return loaded([*own.values()], fused.home)
+        chips = {name: fused.variant(fused.named[name].node.content).chip for name in words}
+        return loaded([(words[name] / fused.share(chip), chip) for name, chip in chips.items()], fused.home)

@@ -16,6 +16,7 @@ from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import WARM_STARTS, Network, Study
+from ..problem.chip import Chip
 from ..problem.design_file import workload_table
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
@@ -27,7 +28,7 @@ from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
 from .cells import KEPT, PLAN_FOLDER, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
-from .graph import GraphNode, graph_of, handed_on, passed, rewritten, unlike
+from .graph import GraphNode, WordChips, graph_of, handed_on, passed, rewritten, widest_of
 from .network_result import LayerResult, NetworkResult
 
 WARM_START = "edit"
@@ -111,16 +112,29 @@ class Plan:
         """A layer with the widest words: its chip stands for the network."""
         return next(iter(self.by_width.values()))
 
-    def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
-        """By node and for the input, a layer of its word width: an operation's is that of its widest input,
-        the input's the largest of the layers it feeds."""
-        known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
-        takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
-        found = {INPUT: min(takers, default=0)}
+    def words_of(self, node: Node, tensor: str = "") -> Chip:
+        """The chip in words of a tensor of a layer; "": the output."""
+        assert isinstance(node.piece, Workload)
+        tables = (node.piece.word_bits, *(level.memory.word_bits for level in self.widest.levels))
+        if not any(isinstance(table, Mapping) for table in tables):
+            return self.by_width[node.piece.machine_bits].chip
+        problem = self.problem(dict(zip(distinct(self.nodes), self.cells, strict=True))[node.content])
+        return problem.in_words_of(
+            next(i for i, t in enumerate(problem.tensors) if (t.name == tensor if tensor else t.output))
+        )
+
+    def words_in(self, graph: Sequence[GraphNode]) -> WordChips:
+        """The chip in words of each output and of each input. An operation has words of its widest input, and the
+        network's input the widest words of the layers fed."""
+        taken = {
+            (one.name, name): self.words_of(one.node, one.operands[place] if one.operands else "")
+            for one in graph if one.node.loops for place, name in enumerate(one.inputs)
+        }  # fmt: skip
+        made = {INPUT: widest_of((chip for (_, name), chip in taken.items() if name == INPUT), self.widest.chip)}
         for one in graph:
-            given = min((found[name] for name in one.inputs), default=0)
-            found[one.name] = rank[one.node.piece.word_bits] if one.node.loops else given
-        return {name: known[place] for name, place in found.items()}
+            given = widest_of((made[name] for name in one.inputs), self.widest.chip)
+            made[one.name] = self.words_of(one.node) if one.node.loops else given
+        return WordChips(made, taken)
 
     def problem(self, cell: Cell) -> Problem:
         """Problem of a cell, cached with its tables."""
@@ -185,14 +199,14 @@ class Plan:
     def _between(self) -> tuple[int, float, float]:
         """Operations and conversions between layers: count, and pJ and cycles of their off-chip traffic."""
         graph, costs = graph_of(self.graph, self.batch), list[tuple[float, float]]()
-        chips = {name: problem.chip for name, problem in self.made_in(graph).items()}
+        chips = self.words_in(graph)
         words = {one.name: one.words for one in graph} | {INPUT: self.input_words}
         for one in graph:
-            given, piece = [(words[name], 0, chips[name]) for name in one.inputs], one.node.piece
+            given, piece = [(words[name], 0, chips.made[name]) for name in one.inputs], one.node.piece
             if isinstance(piece, Operation) and one.words:
-                costs.append(passed(piece, given, (one.words, 0, chips[one.name])))
-            elif isinstance(piece, Workload) and (unfit := unlike(given, chips[one.name])):
-                costs.append(rewritten(unfit, chips[one.name]))
+                costs.append(passed(piece, given, (one.words, 0, chips.made[one.name])))
+            elif isinstance(piece, Workload) and (unfit := chips.unfit(one.name, dict(zip(one.inputs, given, strict=True)))):
+                costs.append(rewritten(unfit))
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome], whole: Any) -> Outcome:
@@ -250,7 +264,7 @@ class Plan:
 
 def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
     """Problem of the first layer of each word width, the widest first, on whose chip every width fits."""
-    first = {node.piece.word_bits: node for node in reversed(nodes)}
+    first = {node.piece.machine_bits: node for node in reversed(nodes)}
     found = [(bits, made(node)) for bits, node in first.items()]
     return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
 

@@ -114,6 +114,8 @@ def _hardware(case: Mapping[str, Any]) -> Hardware:
         }
         if level["capacity_words"] is not None:
             table["capacity"] = f"{level['capacity_words']} words"
+        if "bits" in level:
+            table["word_bits"] = level["bits"]
         if level["metadata_capacity_bits"] is not None:
             table["metadata_capacity"] = f"{level['metadata_capacity_bits']} bit"
         for key, bandwidth in (("read_bandwidth", "read_bw"), ("write_bandwidth", "write_bw")):
@@ -218,6 +220,7 @@ def build(case: Mapping[str, Any], registry: Any, quirks: str = "timeloop-v3") -
             name=case["workload"].get("name", "case"),
             case=case["workload"],
             resides=case["workload"].get("resides", {}),
+            word_bits=case["hw"].get("bits") or None,
         ),
         hardware=hardware,
         space_spec=SpaceSpec(name="case", segments=("case",), tables={"case": {"piece": segment}}),

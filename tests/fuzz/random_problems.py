@@ -61,6 +61,8 @@ class Case:
     space: str | Mapping[str, Any]
     cost_model: str | Mapping[str, Any]
     word_bits: int = 16
+    tensor_bits: Mapping[str, int] = attrs.field(factory=dict)
+    """Bits per word of tensors packed in words of `word_bits`."""
     layer: Mapping[str, Any] | None = None
     """A workload's table without its densities, in place of a product."""
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
@@ -80,10 +82,12 @@ class Case:
 
     def workload(self, dims: Named | None = None, tensors: Named | None = None) -> dict[str, Any]:
         named = {(tensors or {}).get(name, name): value for name, value in self.density.items()}
+        bits = {f"name:{(tensors or {}).get(name, name)}": count for name, count in self.tensor_bits.items()}
+        more = {"density": named} | ({"word_bits": bits} if bits else {})
         if self.layer is not None:
-            return {"name": "case", **self.layer, "density": named}
+            return {"name": "case", **self.layer, **more}
         sizes = {(dims or {}).get(dim, dim): size for dim, size in self.sizes.items()}
-        return {"name": "case", PRODUCT: self.product(dims, tensors), "dims": sizes, "density": named}
+        return {"name": "case", PRODUCT: self.product(dims, tensors), "dims": sizes, **more}
 
     def hardware(self, tensors: Named | None = None) -> dict[str, Any]:
         levels = []
@@ -164,6 +168,10 @@ class Cases:
             compute=_unit(rng), space=rng.choice(self.spaces), cost_model=rng.choice(self.cost_models),
             word_bits=rng.choice((8, 16, 16, 32)), layer=layer,
         )  # fmt: skip
+        own = random.Random(f"widths {number}")  # the other draws of a number stay
+        if own.random() < 0.3:
+            bits = {name: own.choice((4, 8, 16, 24)) for name in names if own.random() < 0.6}
+            case = attrs.evolve(case, tensor_bits=bits)
         more = ({key: rng.choice(values) for key, values in self.keys.items()} for _ in case.levels)
         return attrs.evolve(case, levels=tuple({**level, **own} for level, own in zip(case.levels, more, strict=True)))
 

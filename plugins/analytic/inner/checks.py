@@ -4,7 +4,7 @@ sets the bit of a reason."""
 from __future__ import annotations
 
 from sparsemap.inner.primitives import floor, inf
-from sparsemap.inner.types import Real, Reals2, Whole
+from sparsemap.inner.types import Real, Whole
 
 from .design import OneDesign
 from .facts import Facts
@@ -151,18 +151,26 @@ def check_order(m: Facts, x: OneDesign, t: Whole) -> Whole:
     return compresses
 
 
-def room_of(m: Facts, largest: Reals2, s: Whole) -> Real:
-    """Room needed at level s for the largest tile (T, S) of each tensor, including copies."""
+def words_of(m: Facts, x: OneDesign, s: Whole) -> Real:
+    """Words of level s needed for the largest tile of each tensor, including copies."""
     found = 0.0
     for t in range(m.T):
-        found += largest[t, s] * m.copies[t, s]
+        found += x.most[t, s] * m.copies[t, s] * x.word_width[t, s]
+    return found
+
+
+def metadata_of(m: Facts, x: OneDesign, s: Whole) -> Real:
+    """Bits of metadata at level s for the largest tile of each tensor, including copies."""
+    found = 0.0
+    for t in range(m.T):
+        found += x.largest_bits[t, s] * m.copies[t, s]
     return found
 
 
 def check_data(m: Facts, x: OneDesign) -> None:
     for s in range(m.S):
         if m.capacity_bits[s] < inf:
-            mark(x, m.capacity_bit[s], room_of(m, x.most, s) > m.data_words[s])
+            mark(x, m.capacity_bit[s], words_of(m, x, s) > m.data_words[s])
 
 
 def check_dense(m: Facts, x: OneDesign) -> Whole:
@@ -171,7 +179,7 @@ def check_dense(m: Facts, x: OneDesign) -> Whole:
         words = 0.0
         for t in range(m.T):
             if m.stored[t, s]:
-                words += x.words[t, s] * m.copies[t, s]
+                words += x.words[t, s] * m.copies[t, s] * m.word_width[t, s]
         if words > m.data_words[s]:
             return 1
     return 0
@@ -179,9 +187,11 @@ def check_dense(m: Facts, x: OneDesign) -> Whole:
 
 def check_metadata(m: Facts, x: OneDesign) -> None:
     x.reasons |= x.narrow
+    if m.widens:
+        check_data(m, x)
     for s in range(m.S):
-        bits = room_of(m, x.largest_bits, s)
+        bits = metadata_of(m, x, s)
         if m.capacity_bits[s] < inf and m.shared[s]:
-            mark(x, m.capacity_bit[s], room_of(m, x.most, s) * m.word_bits[s] + bits > m.capacity_bits[s])
+            mark(x, m.capacity_bit[s], words_of(m, x, s) * m.word_bits[s] + bits > m.capacity_bits[s])
         if m.metadata_capacity_bits[s] < inf and not m.shared[s]:
             mark(x, m.metadata_bit[s], bits > floor(m.metadata_capacity_bits[s]))

@@ -41,7 +41,7 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
         for t in range(m.T):
             handles = m.stored[t, s] or m.streamed[t, s]
             ratio = whole_ratio(m, k, x, t, s) if m.short_tiles and m.access_words[s] > 1.0 else 1.0
-            spent = access_pj(m, c, t, s, ratio) * x.active[t, s] * reach if handles else 0.0
+            spent = access_pj(m, x, c, t, s, ratio) * x.active[t, s] * reach if handles else 0.0
             if x.decoded[t] == s and s > 0 and m.stored[t, s] and x.packed[t, 0]:
                 spent += recoding_pj(m, x, c, t, s)
             x.tile_pj[t, s] = spent
@@ -61,19 +61,20 @@ def whole_words(m: Facts, s: Whole, count: Real, ratio: Real) -> Real:
     return ceil(count / together) * together * ratio if together > 1.0 else count
 
 
-def access_pj(m: Facts, c: Counts, t: Whole, s: Whole, ratio: Real) -> Real:
+def access_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole, ratio: Real) -> Real:
     """pJ of all accesses of one instance to a tensor at a level."""
     width = m.metadata_width[s]
-    spent = whole_words(m, s, c.read[t, s], ratio) * m.price_pj[READ, s]
-    spent += whole_words(m, s, c.fill[t, s], ratio) * m.price_pj[WRITE, s]
-    spent += whole_words(m, s, c.update[t, s], ratio) * m.price_pj[WRITE, s]
+    wide = x.word_width[t, s]
+    spent = whole_words(m, s, c.read[t, s] * wide, ratio) * m.price_pj[READ, s]
+    spent += whole_words(m, s, c.fill[t, s] * wide, ratio) * m.price_pj[WRITE, s]
+    spent += whole_words(m, s, c.update[t, s] * wide, ratio) * m.price_pj[WRITE, s]
     spent += ceil(c.read_bits[t, s] / width) * m.price_pj[METADATA_READ, s]
     spent += ceil(c.fill_bits[t, s] / width) * m.price_pj[METADATA_WRITE, s]
     spent += ceil(c.update_bits[t, s] / width) * m.price_pj[METADATA_WRITE, s]
     if c.kind[t, s] != NONE:
         gates = c.kind[t, s] == GATE
-        read = whole_words(m, s, c.gone_read[t, s], ratio)
-        update = whole_words(m, s, c.gone_update[t, s], ratio)
+        read = whole_words(m, s, c.gone_read[t, s] * wide, ratio)
+        update = whole_words(m, s, c.gone_update[t, s] * wide, ratio)
         spent += read * m.price_pj[GATED_READ if gates else SKIPPED_READ, s]
         spent += update * m.price_pj[GATED_UPDATE if gates else SKIPPED_UPDATE, s]
         read = ceil(c.gone_read_bits[t, s] / width)
@@ -88,7 +89,7 @@ def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> 
     w). Returns 1 where Timeloop takes the ratio to be below 1.01."""
     if not m.stored[t, s] or not x.packed[t, s]:
         return 1.0
-    together = m.access_words[s]
+    together = max(1.0, floor(m.access_words[s] / x.word_width[t, s]))
     words = x.words[t, s]
     count = arguments(m, k, t, x.extent, m.spans[t, s], 0)
     tile = figures(k, KINDS * t + TILE, count)
@@ -106,10 +107,11 @@ def whole_ratio(m: Facts, k: FigureTables, x: OneDesign, t: Whole, s: Whole) -> 
 def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
     """6.6: pJ of all instances of a decoding level, for words arriving there and, with an output, words leaving, as
     counted by the next outer level."""
-    spent = c.fill[t, s] * x.active[t, s] * m.decode_pj[s]
+    spent = c.fill[t, s] * x.word_width[t, s] * x.active[t, s] * m.decode_pj[s]
     parent = m.parent[t, s]
     if t == m.output and parent >= 0:
-        spent += c.update[t, parent] * x.active[t, s if m.q18 else parent] * m.encode_pj[s]
+        left = c.update[t, parent] * x.word_width[t, s]
+        spent += left * x.active[t, s if m.q18 else parent] * m.encode_pj[s]
     return spent
 
 
@@ -131,7 +133,8 @@ def gating_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     for s in range(m.S):
         for t in range(m.T):
             if c.kind[t, s] == GATE:
-                spent = c.gone_read[t, s] * m.extra_pj[0, s] + c.gone_update[t, s] * m.extra_pj[1, s]
+                wide = x.word_width[t, s]
+                spent = c.gone_read[t, s] * wide * m.extra_pj[0, s] + c.gone_update[t, s] * wide * m.extra_pj[1, s]
                 spent += ceil(c.gone_read_bits[t, s] / m.metadata_width[s]) * m.extra_pj[2, s]
                 spent += ceil(c.gone_update_bits[t, s] / m.metadata_width[s]) * m.extra_pj[3, s]
                 added += spent * x.active[t, s]
@@ -157,7 +160,8 @@ def wires_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
             up = c.update[t, s]
             if t == m.output and m.drains:
                 down = max(down - c.leaving[s], 0.0)
-            bits = (down + up) * m.word_bits[s] + c.read_bits[t, s] + c.update_bits[t, s]
+            wide = x.word_width[t, s]
+            bits = (down + up) * wide * m.word_bits[s] + c.read_bits[t, s] + c.update_bits[t, s]
             spent = 0.0
             for block in range(s, m.child[t, s] if m.child[t, s] >= 0 else m.S):
                 if m.spatial[block] < 0:
@@ -165,7 +169,7 @@ def wires_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
                 copies = max(x.product[m.spatial[block]] / x.distinct[t, block], 1.0)
                 spent += bits * m.wire_pj * tree_mm(copies, m.fanout[block], m.side_mm[block])
                 if t == m.output:
-                    spent += up * (copies - 1.0) * m.add_word_pj[s]
+                    spent += up * wide * (copies - 1.0) * m.add_word_pj[s]
                 bits *= copies
                 up *= copies
             added += spent * x.active[t, s]

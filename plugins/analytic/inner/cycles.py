@@ -49,7 +49,7 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
 
 
 def demand(m: Facts, x: OneDesign, c: Counts) -> None:
-    """Words moved by every level in its time: data and metadata, including gated but not skipped accesses. With
+    """Words of every level moved in its time: data and metadata, including gated but not skipped accesses. With
     `remainders`, the words of the fullest instance."""
     for t in range(m.T):
         for s in range(m.S):
@@ -62,9 +62,9 @@ def demand(m: Facts, x: OneDesign, c: Counts) -> None:
                 written += c.gone_update[t, s]
                 read_bits += c.gone_read_bits[t, s]
                 written_bits += c.gone_update_bits[t, s]
-            x.demand_read[t, s] = read + floor(read_bits / m.word_bits[s])
-            x.demand_written[t, s] = written + floor(written_bits / m.word_bits[s])
-            x.demand_filled[t, s] = c.fill[t, s] + floor(c.fill_bits[t, s] / m.word_bits[s])
+            x.demand_read[t, s] = read * x.word_width[t, s] + floor(read_bits / m.word_bits[s])
+            x.demand_written[t, s] = written * x.word_width[t, s] + floor(written_bits / m.word_bits[s])
+            x.demand_filled[t, s] = c.fill[t, s] * x.word_width[t, s] + floor(c.fill_bits[t, s] / m.word_bits[s])
             if m.ragged and (m.stored[t, s] or m.streamed[t, s]):
                 serves = x.gives[t, s]
                 arrives = x.gets[t, s]

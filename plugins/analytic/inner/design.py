@@ -101,6 +101,8 @@ class OneDesign:
     level_ranks: Wholes2
     """(T, S) number of ranks in the tile of a level."""
 
+    word_width: Reals2
+    """(T, S) words of a level per word of a tensor (12)."""
     most: Reals2
     """(T, S) largest number of words held in a tile."""
     occupied: Reals2

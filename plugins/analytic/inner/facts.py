@@ -252,7 +252,7 @@ class Facts:
     """(T,)"""
 
     fanout: Reals
-    """(S,) children below one instance; fields down to `bandwidth` have the same shape."""
+    """(S,) children below one instance; fields down to `bandwidth` have the same shape, unless stated."""
     data_words: Reals
     """Data words with room in one instance."""
     capacity_bits: Reals
@@ -260,6 +260,10 @@ class Facts:
     """Whether metadata share the memory of the data."""
     metadata_capacity_bits: Reals
     word_bits: Reals
+    word_width: Reals2
+    """(T, S) words of a level per word of a tensor, below 1 for packed words."""
+    widens: Whole
+    """Whether a level holds the output in fewer bits than a level inside."""
     access_words: Reals
     metadata_width: Reals
     """Bits of one metadata access."""

@@ -54,6 +54,7 @@ def nest(m: Facts, x: OneDesign) -> None:
         x.words[t, m.S] = 1.0
         for s in range(m.S):
             x.words[t, s] = volume(m, t, x.extent, m.spans[t, s])
+            x.word_width[t, s] = m.word_width[t, s]
             x.moves[t, s] = moves(m, x, t, s)
     x.used[0] = 1.0
     for s in range(m.S):

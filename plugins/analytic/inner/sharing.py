@@ -175,5 +175,5 @@ def queue_pj(m: Facts, x: OneDesign, c: Counts) -> Real:
     added = 0.0
     for t in range(m.T if thinned(m, x) else 0):
         if m.queue_pj[m.innermost[t]] > 0.0 and shares_words(m, x, t):
-            added += (c.actual + c.gated) * m.queue_pj[m.innermost[t]]
+            added += (c.actual + c.gated) * x.word_width[t, m.innermost[t]] * m.queue_pj[m.innermost[t]]
     return added

@@ -52,6 +52,17 @@ def traffic(m: Facts, k: FigureTables, x: OneDesign) -> None:
                 x.reads[t, s] *= word_share(m, k, x, t, child - 1, s)
                 if s > 0:
                     x.fills[t, s] *= word_share(m, k, x, t, s - 1, m.S)
+    if m.widens:
+        widen_sums(m, x)
+
+
+def widen_sums(m: Facts, x: OneDesign) -> None:
+    """14: partial sums at a level are as wide as at the next inner level."""
+    t = m.output
+    for s in range(m.S - 1, -1, -1):
+        child = m.child[t, s]
+        if m.stored[t, s] and child >= 0 and x.reads[t, s] > (x.leaving[s] if m.drains else 0.0):
+            x.word_width[t, s] = max(x.word_width[t, s], x.word_width[t, child] * m.word_bits[child] / m.word_bits[s])
 
 
 def exchange_output(m: Facts, x: OneDesign, s: Whole) -> None:

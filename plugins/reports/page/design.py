@@ -95,7 +95,7 @@ def _tile(outcome: DesignOutcome, t: int, level: int, short: Mapping[str, str]) 
     problem, about = outcome.design.problem, ""
     tensor, spec = problem.tensors[t], problem.levels[level]
     if found := outcome.accesses.get((tensor.name, spec.name)):
-        about = f"tile of {format_count(found.tile_words)} words, {format_bits(found.stored_words * spec.word_bits)}"
+        about = f"tile of {format_count(found.tile_words)} words, {format_bits(found.stored_words * found.word_bits)}"
     here = level < outcome.design.decoded(t)
     ranks = [rank for rank in outcome.design.ranks(t) if rank.loop.storage >= level] if here else []
     return tensor.name, about, " ".join(format_words(ranks, short))

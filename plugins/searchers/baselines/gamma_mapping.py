@@ -298,7 +298,8 @@ class Operators:
                 continue
             by_dim = dict(zip(problem.dims, extents, strict=True))
             kept = [t for t in range(len(problem.tensors)) if problem.stores(t, storage)]
-            words = sum(math.prod(problem.tensors[t].shape(by_dim)) * problem.buffers[storage, t] for t in kept)
+            each = problem.buffers[storage] * problem.widths(problem.chip)[:, storage]
+            words = sum(math.prod(problem.tensors[t].shape(by_dim)) * each[t] for t in kept)
             over |= words > math.floor(spec.capacity_bits / spec.word_bits)
         return over
 

@@ -77,6 +77,13 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
         raise ValueError(f"holds a tab or a line break, expected a name on one line; found {shortened(name)}")
 
 
+def some_bits(_: Any, field: Any, value: Any) -> None:
+    """Validator of a word width: None, bits, or bits by tensor."""
+    for where, bits in value.items() if isinstance(value, Mapping) else (("", value),):
+        if bits is not None and bits < 1:
+            raise ValueError(f"{field.name}{where and '.'}{where}: expected 1 bit or more, found {shortened(bits)}")
+
+
 SPEC_FILE = "_spec_file"
 """Attribute of a piece `by_spec`: the file of its spec."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from .base import Piece, unit
+from .base import Piece, some_bits, unit
 
 if TYPE_CHECKING:
     from ...problem.levels import Level
@@ -56,8 +56,10 @@ class MemoryLevel(Piece):
     """Instances of the next inner level (or of the compute unit) per instance. Absent: 1, and no spatial loops."""
     gate_skip: bool = False
     """Whether this level can skip or gate; if so, a skip/gate gene is added."""
-    word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Bits per data word at this level; absent: the word width of the hardware."""
+    word_bits: int | Mapping[str, int] | None = attrs.field(default=None, validator=some_bits)
+    """A number: bits per data word at this level. A table: bits per word of a tensor (role P, Q, R, S or Z, or name), in
+    place of the workload's, packed in the hardware's words, such as `{ Z = 8 }`; partial sums keep the bits of the next
+    inner level, if wider. Absent: the word width of the hardware."""
     metadata_capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "16 KB"'))
     """Capacity of a separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never
     full."""

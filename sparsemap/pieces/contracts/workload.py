@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from ...errors import SpecError
-from .base import Array, Nonzeros, Piece, Probabilities
+from .base import Array, Nonzeros, Piece, Probabilities, some_bits
 
 POSITIONS = 2**24
 """Largest rank, in positions, with a flag per position (`Tensor.words`)."""
@@ -154,8 +154,10 @@ class Workload(Piece):
 
     kind: ClassVar[str] = "workload"
 
-    word_bits: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Bits per word of the tensors, in place of the hardware's, where a level sets none; absent: the hardware's."""
+    word_bits: int | Mapping[str, int] | None = attrs.field(default=None, validator=some_bits)
+    """A number: bits per word of all tensors and of the machine, in place of the hardware's, where a level sets none. A
+    table: bits per word of a tensor (role P, Q, R, S or Z, or name), packed in the machine's words, such as `{ P = 16,
+    Q = 4, Z = 32 }`; for absent tensors the machine's. Absent: the hardware's."""
     resides: Mapping[str, str] = attrs.field(factory=dict)
     """By tensor, the hardware level to keep the whole tensor: levels further out hold none of it. An earlier layer left
     the tensor at the level, or a later layer reads it from there."""
@@ -164,6 +166,11 @@ class Workload(Piece):
     slides: Mapping[str, str] = attrs.field(factory=dict)
     """Sliding dimension of resident tensors whose other layer runs interleaved. The outermost loop outside the level
     walks along this dimension, and the level keeps the part needed for a turn of the loop."""
+
+    @property
+    def machine_bits(self) -> int | None:
+        """Bits per word of the machine; None: the hardware's."""
+        return self.word_bits if isinstance(self.word_bits, int) else None
 
     def loops(self, registry: Any) -> Loops:
         """Dimensions, tensors and index projections; `registry` resolves the names of density models."""
@@ -204,7 +211,7 @@ class Operation(Piece):
     """Whether inputs are read and the output is written. False for concatenations and slices: words move nowhere, and
     output words without a source in the inputs are read from the outermost level."""
 
-    word_bits: ClassVar[None] = None
+    machine_bits: ClassVar[None] = None
     """Words are as wide as the widest input."""
 
     wordwise: ClassVar[bool] = False

@@ -91,6 +91,7 @@ def cases(draw: Any, levels: tuple[int, int] = (1, 5)) -> dict[str, Any]:
             "instances": instances,
             "capacity_words": room if i else None,
             "metadata_capacity_bits": None if room is None or not i else 64 * room,
+            **({"bits": {"Z": draw(st.sampled_from([8, 24, 32]))}} if draw(st.integers(0, 3)) == 0 else {}),
             "read_bw": draw(st.sampled_from([None, 0.5, 2, 8])),
             "write_bw": draw(st.sampled_from([None, 1, 4])),
             "energy": energy,
@@ -114,6 +115,7 @@ def cases(draw: Any, levels: tuple[int, int] = (1, 5)) -> dict[str, Any]:
         "hw": {
             "word_bits": draw(st.sampled_from([8, 16])),
             "metadata_width_bits": width,
+            "bits": draw(st.sampled_from([{}, {}, {"P": 8, "Q": 4, "Z": 32}, {"Z": 24}])),
             "levels": hardware,
             "mac": {"instances": instances, "energy": {"compute": 1.0, "gated": 0.1, "skipped": 0.01}},
         },

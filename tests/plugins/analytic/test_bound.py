@@ -100,6 +100,8 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
         spec = {"type": "conv2d", **sizes, "stride": steps, "padding": padding, "density": spec["density"]}
     if draw(st.booleans()):
         spec["density"]["Z"] = draw(density)
+    widths = st.sampled_from([None, None, {"P": 4, "Q": 8, "Z": 32}, {"Q": 24}])
+    spec |= {} if (bits := draw(widths)) is None else {"word_bits": bits}
     bandwidth = st.sampled_from(["0.5 words/cycle", "4 words/cycle", "unlimited"])
     capacity = st.sampled_from(["16 B", "64 B", "200 B", "1 KB", "64 KB"])  # so small that tiles come again
     bypass = st.sampled_from([[], [], [], ["Z"], ["P"], ["P", "Z"]])
@@ -111,6 +113,7 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
         {
             "name": "GLB", "class": "sram", "capacity": draw(capacity), "fanout": draw(st.sampled_from([1, 4, 16])),
             "gate_skip": draw(st.booleans()), "bypass": draw(bypass),
+            **draw(st.sampled_from([{}, {}, {"word_bits": {"Z": 8}}, {"word_bits": 32}])),
         },
         {
             "name": "PEB", "class": "sram", "capacity": "8 KB", "fanout": draw(st.sampled_from([1, 2, 8])),

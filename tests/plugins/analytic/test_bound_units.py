@@ -63,7 +63,7 @@ def test_no_loop_over_the_units_is_longer_than_the_tile() -> None:
     costs = {}
     for a, b, c in itertools.product([1, 2, 4, 8, 16], repeat=3):
         if a * b * c <= lanes:
-            wires = {n: float(words.wires_pj(2, np.array([float(n)]))[0]) for n in (a, b, c)}
+            wires = {n: float(words.wires_pj(0, 2, np.array([float(n)]))[0]) for n in (a, b, c)}
             computes = 16.0**3
             sums = computes / b
             costs[a, b, c] = computes / c * (read + wires[c]) + computes / a * (read + wires[a])
