@@ -532,7 +532,9 @@ def choose_widths(design, tensor, by_level):
     """14: a level that has sums come back holds them in no fewer bits than the level inside."""
     word, inside = design.hardware["word_bits"], 0
     for level in sorted(by_level):
-        bits = design.levels[level].get("bits", {}).get(tensor.name) or design.hardware.get("bits", {}).get(tensor.name, word)
+        bits = design.levels[level].get("bits", {}).get(tensor.name) or design.hardware.get("bits", {}).get(
+            tensor.name, word
+        )
         if tensor.is_output and by_level[level].dense["read"] > 0:
             bits = max(bits, inside)
         by_level[level].width, inside = bits / word, bits

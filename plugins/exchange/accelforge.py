@@ -81,7 +81,8 @@ def _workload(chip: PlainChip, layer: Layer) -> dict[str, Any]:
         accesses.append({"name": tensor, "projection": projection, **output})
     shape = {dim: f"0 <= {dim} < {size}" for dim, size in layer.sizes.items()}
     einsums = [{"name": EINSUM, "tensor_accesses": accesses}]
-    return {"iteration_space_shape": shape, "bits_per_value": {"All": chip.word_bits}, "einsums": einsums}
+    bits = layer.whole_bits(chip.word_bits) if layer.bits else {"All": chip.word_bits}
+    return {"iteration_space_shape": shape, "bits_per_value": bits, "einsums": einsums}
 
 
 def _rank_name(rank: Sequence[tuple[str, int]]) -> str:

@@ -33,7 +33,7 @@ def allocated(
         extents = dict.fromkeys(layer.sizes, 1)
         for dim, bound in (*temporal[count - loops :], *itertools.chain(*spatial[index:])):
             extents[dim] *= bound
-        return math.prod(box(layer.ranks[name], extents)) * chip.word_bits
+        return math.prod(box(layer.ranks[name], extents)) * layer.bits.get(name, chip.word_bits)
 
     for index in reversed(range(len(chip.memories))):
         names, memory = holds.get(index, []), chip.memories[index]

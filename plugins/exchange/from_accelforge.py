@@ -219,12 +219,15 @@ def layer_of(workload: YamlTable, einsum: str, name: str, notes: Notes) -> tuple
     used = dict.fromkeys(dim for terms in ranks.values() for rank in terms for dim, _ in rank)
     if lacking := [dim for dim in used if dim not in sizes]:
         raise error(row.source, f"rank variable '{lacking[0]}' has no size")
-    widths = {count(workload.table("bits_per_value"), key, 8) for key in workload.table("bits_per_value")}
-    widths |= {count(access, "bits_per_value", 8) for access in accesses if "bits_per_value" in access}
-    if len(widths) > 1:
-        notes.assumed(workload.at("bits_per_value"), f"every tensor has {max(widths)} bits per word, the widest")
+    given_bits = workload.table("bits_per_value")
+    every = count(given_bits, "All", 8) if "All" in given_bits else 8
+    widths = {name: count(given_bits, name, every) if name in given_bits else every for name in ranks}
+    widths |= {str(x.get("name")): count(x, "bits_per_value", 8) for x in accesses if "bits_per_value" in x}
+    if others := [key for key in given_bits if key != "All" and key not in ranks]:
+        notes.assumed(given_bits.at(others[0]), f"names no tensor of this einsum; its other tensors have {every} bits")
+    bits = {name: float(bits) for name, bits in widths.items() if bits < max(widths.values())}
     title = re.sub(r"[^a-z0-9]+", "-", (name or str(row.get("name"))).lower()).strip("-")
-    return Layer(title or "imported", {dim: sizes[dim] for dim in used}, ranks), max(widths, default=8)
+    return Layer(title or "imported", {dim: sizes[dim] for dim in used}, ranks, bits), max(widths.values(), default=8)
 
 
 def _size(text: str) -> Any:

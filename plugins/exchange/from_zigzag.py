@@ -87,11 +87,13 @@ def layer_of(rows: Sequence[YamlTable], which: str, name: str, notes: Notes) -> 
     if any(any(pair) for pair in row.get("padding") or [] if isinstance(pair, list)):
         notes.missing(row.at("padding"), "padding", "zeros of the padding count as data", "")
     precision = row.table("operand_precision")
-    widths = {whole(bits, precision.at(operand)) for operand, bits in precision.items()}
-    if len(widths) > 1:
-        notes.assumed(row.at("operand_precision"), f"every operand has {max(widths)} bits per word, the widest")
+    widths = {operand: whole(bits, precision.at(operand)) for operand, bits in precision.items()}
+    final, most = widths.pop("O_final", 0), max(widths.values(), default=8)
+    if final not in (0, widths.get("O", final)):
+        notes.assumed(precision.at("O_final"), f"finished sums have {widths['O']} bits, as all sums (O)")
+    bits = {tensor: float(bits) for tensor, bits in widths.items() if bits < most and tensor in ranks}
     title = re.sub(r"[^a-z0-9]+", "-", (name or f"layer-{names[rows.index(row)]}").lower()).strip("-")
-    return Layer(title, {dim: sizes[dim] for dim in used}, ranks), max(widths, default=8), row
+    return Layer(title, {dim: sizes[dim] for dim in used}, ranks, bits), most, row
 
 
 # ------------------------------------------------------------------------------------------------------------ accelerator

@@ -107,11 +107,27 @@ class Layer:
     sizes: Mapping[str, int]
     ranks: Mapping[str, tuple[tuple[Loop, ...], ...]]
     """Ranks by tensor: a rank is the sum of coefficient * dimension."""
+    bits: Mapping[str, float] = attrs.field(factory=dict)
+    """Bits per word of tensors with another width than the chip's words."""
 
     @classmethod
     def of(cls, problem: Problem) -> Layer:
+        """`DesignError` for a tensor with another width at another level."""
+        bits = dict[str, float]()
+        for tensor, row in zip(problem.tensors, problem.tensor_bits.tolist(), strict=True):
+            if len(set(row)) > 1:
+                raise DesignError(f"{tensor.name} has words of several widths; expected one width at all levels")
+            bits |= {tensor.name: row[0]} if row[0] else {}
         tensors = sorted(problem.tensors, key=lambda tensor: tensor.output)
-        return cls(problem.workload.name or "layer", dict(problem.sizes), {one.name: one.ranks for one in tensors})
+        ranks = {one.name: one.ranks for one in tensors}
+        return cls(problem.workload.name or "layer", dict(problem.sizes), ranks, bits)
+
+    def whole_bits(self, word_bits: int) -> dict[str, int]:
+        """Bits per word of every tensor; `DesignError` for a part of a bit."""
+        found = {name: self.bits.get(name, word_bits) for name in self.ranks}
+        if parts := [name for name, bits in found.items() if bits != int(bits)]:
+            raise DesignError(f"{parts[0]} has {found[parts[0]]:g} bits per word; expected a whole number")
+        return {name: int(bits) for name, bits in found.items()}
 
     @property
     def output(self) -> str:
@@ -129,8 +145,9 @@ class Layer:
             )
         *operands, output = (Tensor(name, ranks, None).text for name, ranks in self.ranks.items())  # type: ignore[arg-type]
         density = dict.fromkeys(self.ranks, 1.0)
+        bits = {"word_bits": {f"name:{name}": bits for name, bits in self.bits.items()}} if self.bits else {}
         return {"kind": "workload", "name": self.name, "einsum": f"{output} = {' * '.join(operands)}",
-                "dims": dict(self.sizes), "density": density}  # fmt: skip
+                "dims": dict(self.sizes), "density": density, **bits}  # fmt: skip
 
 
 @attrs.frozen

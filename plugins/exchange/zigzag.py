@@ -150,12 +150,13 @@ def _layer(chip: PlainChip, layer: Layer) -> dict[str, Any]:
                 windows[index] = a * (layer.sizes[rank[0][0]] - 1) + b * (layer.sizes[rank[1][0]] - 1) + 1
             indices.append(index.lower())
         texts[operand] = operand + "".join(f"[{index}]" for index in indices)
-    bits = chip.word_bits
+    whole = layer.whole_bits(chip.word_bits)
+    bits = {operand: whole[tensor] for tensor, operand in names.operands.items()}
     found: dict[str, Any] = {
         "id": 0, "name": layer.name, "operator_type": "Conv" if relations else "Gemm",
         "equation": f"{texts['O']}+={texts['W']}*{texts['I']}", "dimension_relations": relations,
         "loop_dims": list(names.dims.values()), "loop_sizes": list(layer.sizes.values()),
-        "operand_precision": {"W": bits, "I": bits, "O": bits, "O_final": bits}, "operand_source": {"W": 0, "I": 0},
+        "operand_precision": {**bits, "O_final": bits["O"]}, "operand_source": {"W": 0, "I": 0},
     }  # fmt: skip
     if windows:
         found |= {"pr_loop_dims": list(windows), "pr_loop_sizes": list(windows.values()),

@@ -38,6 +38,10 @@ COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped":
 
 def architecture(problem: Problem, names: Names) -> dict[str, Any]:
     """The table of the file `arch.yaml`."""
+    if problem.tensor_bits.any():
+        raise DesignError(
+            "Timeloop v3.0.3 has words of one width per level; the problem has a width per tensor (word_bits)"
+        )
     components = [_storage(level, name) for level, name in zip(problem.levels, names.levels, strict=True)]
     components.append(_component(names.compute, "compute", problem.compute_instances, problem.hardware.word_bits, {}))
     return {"architecture": {"version": 0.3, "subtree": [{"name": "system", "local": components}]}}

@@ -169,7 +169,12 @@ def network_pj(sim: Simulation, tally: Tally) -> float:
                 copies = _copies(sim, t, block)
                 fanout, side = problem.levels[block].fanout, _side_mm(sim, block)
                 energy += bits * technology.wire_pj_per_bit_mm * _tree_mm(copies, fanout, side)
-                energy += sums * (copies - 1) * technology.add_pj(problem.levels[level].word_bits) * sim.words_per_word(t, level)
+                energy += (
+                    sums
+                    * (copies - 1)
+                    * technology.add_pj(problem.levels[level].word_bits)
+                    * sim.words_per_word(t, level)
+                )
                 bits, sums = bits * copies, sums * copies
     return energy
 
@@ -299,7 +304,9 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
             if level in chain:
                 moved = (timed.moved(level, t, *actions) for actions in (READS, WRITES))
                 each = sim.words_per_word(t, level)
-                reads, writes = (np.ceil((words * each + bits // spec.word_bits) / used) / busy for words, bits in moved)
+                reads, writes = (
+                    np.ceil((words * each + bits // spec.word_bits) / used) / busy for words, bits in moved
+                )
                 read, written = read + reads, written + writes
         slowdown = 1.0
         demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -126,6 +127,7 @@ def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
     *operands, output = problem.tensors
     einsum = f"{output.text} = {' * '.join(tensor.text for tensor in operands)}"
     table = {"type": "einsum", "name": problem.workload.name, "einsum": einsum, "dims": sizes}
+    table |= {"word_bits": dict(bits)} if isinstance(bits := problem.workload.word_bits, Mapping) else {}
     return problem.registry.build("workload", table | {"density": {x.name: x.density for x in operands}})
 
 

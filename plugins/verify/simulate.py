@@ -100,14 +100,14 @@ class Simulation:
                 raise DesignError(f"verify stores no whole blocks of {name}: its tiles overlap or have holes")
 
     @cached_property
-    def word_bits(self) -> dict[tuple[int, int], int]:
+    def word_bits(self) -> dict[tuple[int, int], float]:
         """Bits per word, by tensor and storing level. A sum that comes back is as wide as further inside."""
-        found = dict[tuple[int, int], int]()
+        found = dict[tuple[int, int], float]()
         for t, own in enumerate(self.problem.tensor_bits.tolist()):
-            inside = 0
+            inside = 0.0
             for s in reversed(self.nest.stored(t)):
                 again = t == self.nest.output and self.dense["read", s, t][0] > 0.0
-                found[t, s] = max(own[s] or self.problem.levels[s].word_bits, inside if again else 0)
+                found[t, s] = max(own[s] or self.problem.levels[s].word_bits, inside if again else 0.0)
                 inside = found[t, s]
         return found
 

@@ -294,8 +294,8 @@ class Problem:
 
     @cached_property
     def tensor_bits(self) -> np.ndarray:
-        """(T, S) int64 bits per word of each tensor at each level; 0: as wide as the level's words."""
-        found = np.zeros((len(self.tensors), len(self.levels)), dtype=np.int64)
+        """(T, S) float64 bits per word of each tensor at each level; 0: as wide as the level's words."""
+        found = np.zeros((len(self.tensors), len(self.levels)))
         tables = [("workload", slice(None), "word_bits", self.workload.word_bits)]
         tables += [("hardware", x.index, f"levels[{x.index}].word_bits", x.memory.word_bits) for x in self.levels]
         for kind, levels, path, table in tables:

@@ -288,7 +288,9 @@ class FusedPlan:
             most = max(reversed(some), key=lambda one: sum(room[t] for t in one), default=())
             pinned = (*most, *self.weights[content])
             # their designs are tried with other tensors on chip as well
-            for kept in dict.fromkeys(one for one in (most, pinned) if one and sum(room[t] for t in one) < self.capacity):
+            for kept in dict.fromkeys(
+                one for one in (most, pinned) if one and sum(room[t] for t in one) < self.capacity
+            ):
                 there = {tensor: words[tensor] for tensor in kept}
                 workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
                 budget = max(1, cell.budget // (SHARE if kept == most else 2 * SHARE))

@@ -205,7 +205,9 @@ class Plan:
             given, piece = [(words[name], 0, chips.made[name]) for name in one.inputs], one.node.piece
             if isinstance(piece, Operation) and one.words:
                 costs.append(passed(piece, given, (one.words, 0, chips.made[one.name])))
-            elif isinstance(piece, Workload) and (unfit := chips.unfit(one.name, dict(zip(one.inputs, given, strict=True)))):
+            elif isinstance(piece, Workload) and (
+                unfit := chips.unfit(one.name, dict(zip(one.inputs, given, strict=True)))
+            ):
                 costs.append(rewritten(unfit))
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 

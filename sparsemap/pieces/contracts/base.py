@@ -77,13 +77,16 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
         raise ValueError(f"holds a tab or a line break, expected a name on one line; found {shortened(name)}")
 
 
-def some_bits(_: Any, field: Any, value: Any) -> None:
+def some_bits(_: Any, __: Any, value: Any) -> None:
     """Validator of a word width: None, bits, or bits by tensor."""
     for where, bits in value.items() if isinstance(value, Mapping) else (("", value),):
-        if bits is not None and bits < 1:
-            raise ValueError(f"{field.name}{where and '.'}{where}: expected 1 bit or more, found {shortened(bits)}")
+        if bits is not None and not 1 <= bits <= MOST_BITS:
+            of = f" for {where}" if where else ""
+            raise ValueError(f"expected 1 to {MOST_BITS:,} bits{of}, found {shortened(bits)}")
 
 
+MOST_BITS = 1 << 16
+"""Limit of the bits of a word."""
 SPEC_FILE = "_spec_file"
 """Attribute of a piece `by_spec`: the file of its spec."""
 

@@ -56,7 +56,7 @@ class MemoryLevel(Piece):
     """Instances of the next inner level (or of the compute unit) per instance. Absent: 1, and no spatial loops."""
     gate_skip: bool = False
     """Whether this level can skip or gate; if so, a skip/gate gene is added."""
-    word_bits: int | Mapping[str, int] | None = attrs.field(default=None, validator=some_bits)
+    word_bits: int | Mapping[str, float] | None = attrs.field(default=None, validator=some_bits)
     """A number: bits per data word at this level. A table: bits per word of a tensor (role P, Q, R, S or Z, or name), in
     place of the workload's, packed in the hardware's words, such as `{ Z = 8 }`; partial sums keep the bits of the next
     inner level, if wider. Absent: the word width of the hardware."""

@@ -39,6 +39,7 @@ CHIP = PlainChip(
 LAYERS = {
     "matmul": Layer("matmul", {"m": 8, "k": 24, "n": 32}, MATMUL),
     "windows": Layer("windows", {"c": 4, "p": 8, "r": 3, "k": 8}, WINDOWS),
+    "widths": Layer("widths", {"m": 8, "k": 24, "n": 32}, MATMUL, {"Q": 4.0, "Z": 32.0}),
 }
 ALL = {(m, t): place for t in "PQZ" for m, place in enumerate((0, 2, 4))}
 NESTS = {
@@ -48,6 +49,7 @@ NESTS = {
 NESTS["passing"] = Nest(
     NESTS["matmul"].temporal, NESTS["matmul"].spatial, {k: v for k, v in ALL.items() if k not in ((1, "P"), (2, "Z"))}
 )
+NESTS["widths"] = NESTS["matmul"]
 NESTS["uneven"] = Nest(NESTS["matmul"].temporal, NESTS["matmul"].spatial, ALL | {(1, "P"): 1, (2, "Q"): 3, (2, "Z"): 6})
 
 
@@ -218,9 +220,10 @@ def test_files_of_accelforge_become_a_design(tmp_path, registry):
         ("m", 2, False), ("n", 4, True), ("k", 8, False), ("m", 4, False), ("n", 2, False)}  # fmt: skip
     for text in (
         "constraints of an array: Row: may_reuse", "energies of component models: Near",
-        "several kinds of compute units: Adder", "other einsums: 1 of 2 are left out", "8 bits per word, the widest",
+        "several kinds of compute units: Adder", "other einsums: 1 of 2 are left out",
     ):  # fmt: skip
         assert text in done.output, text
+    assert design.problem.workload.word_bits == {"name:B": 4.0}
 
 
 def test_files_of_zigzag_become_a_design(tmp_path, registry):
@@ -235,7 +238,8 @@ def test_files_of_zigzag_become_a_design(tmp_path, registry):
     assert design.problem.workload.einsum == "O[k, ox] = W[k, c, fx] * I[c, 2*ox + fx]"
     assert design.problem.energy_pj(0, "read") == 1.0
     counts(design)
-    for text in ("padding: zeros", "systolic arrays: cycles", "dram: unlimited"):
+    assert design.problem.workload.word_bits == {"name:W": 4.0}
+    for text in ("O_final: finished sums have 8 bits", "padding: zeros", "systolic arrays: cycles", "dram: unlimited"):
         assert text in done.output, text
 
 
