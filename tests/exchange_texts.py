@@ -58,7 +58,7 @@ operational_array: {unit_energy: 0.1, unit_area: 0, dimensions: [D1, D2], sizes:
 """,
     "workload.yaml": """
 - {id: 3, operator_type: Conv, equation: 'O[k][ox]+=W[k][c][fx]*I[c][ix]', dimension_relations: [ix=2*ox+1*fx],
-   loop_dims: [K, C, OX, FX], loop_sizes: [8, 4, 5, 3], operand_precision: {W: 4, I: 8, O: 8, O_final: 4},
+   loop_dims: [K, C, OX, FX], loop_sizes: [8, 4, 5, 3], operand_precision: {W: 8, I: 4, O: 8, O_final: 4},
    operand_source: {W: 3, I: 3}, padding: [[1, 1]]}
 """,
     "mapping.yaml": """

@@ -296,8 +296,9 @@ class Problem:
     def tensor_bits(self) -> np.ndarray:
         """(T, S) float64 bits per word of each tensor at each level; 0: as wide as the level's words."""
         found = np.zeros((len(self.tensors), len(self.levels)))
-        tables = [("workload", slice(None), "word_bits", self.workload.word_bits)]
-        tables += [("hardware", x.index, f"levels[{x.index}].word_bits", x.memory.word_bits) for x in self.levels]
+        tables = [("workload", range(len(self.levels)), "word_bits", self.workload.word_bits)]
+        for x in self.levels:
+            tables.append(("hardware", range(x.index, x.index + 1), f"levels[{x.index}].word_bits", x.memory.word_bits))
         for kind, levels, path, table in tables:
             for text, bits in table.items() if isinstance(table, Mapping) else ():
                 if not self.lacks(text):

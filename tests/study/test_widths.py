@@ -36,7 +36,7 @@ def network(*layers: dict[str, Any]) -> dict[str, Any]:
     return {"name": "mixed", "input": [16, 16], "layers": [{**sizes[one["type"]], **one} for one in layers]}
 
 
-def linear(name: str, bits: int | None = None, **more: Any) -> dict[str, Any]:
+def linear(name: str, bits: Any = None, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": "linear", **({"word_bits": bits} if bits else {}), **more}
 
 
@@ -178,3 +178,27 @@ def test_the_widest_layer_stands_for_the_networks_of_a_chip(tmp_path: Path) -> N
     for some in (tuple(files), tuple(files[::-1])):
         found = with_widest(some, (), lambda node: load_problem(node.piece, CHIP, registry=registry))
         assert found.chip.total_area_mm2 == chip_of(16).total_area_mm2
+
+
+def test_a_product_of_wide_sums_is_rewritten_for_the_next_layers_narrow_words() -> None:
+    """32-bit sums of `a` become 8-bit inputs of `b`: 256 words are read in 32 bits and written in 8."""
+    bits = {"P": 8, "Q": 8, "Z": 32}
+    found = run(network(linear("a", bits), linear("b", {"P": 8, "Q": 8})), fuse=True)
+    (step,) = [row for row in found.rows if row.layer == "b inputs"]
+    place = 1 if step.place == "Buffer" else 0
+    chip = load_problem({"type": "linear", "m": 2, "k": 2, "n": 2}, CHIP).chip
+    word = int(chip.word_bits[place])
+    pj = 256 * (32 * float(chip.energy_pj["read"][place]) + 8 * float(chip.energy_pj["write"][place])) / word
+    assert step.energy_pj == pytest.approx(pj)
+    alike = run(network(linear("a", {"Z": 8}), linear("b", {"P": 8})))
+    assert not any(row.layer.endswith("inputs") for row in alike.rows)
+
+
+def test_weights_are_pinned_in_their_own_bits() -> None:
+    """16 x 16 weights of 4 bits take a quarter of the room of words of 16 bits."""
+    held = []
+    for bits in (None, {"Q": 4}):
+        found = run(network(linear("a", bits), linear("b", bits)))
+        assert found.steady is not None
+        held.append(found.steady.pinned_room)
+    assert held[1] == held[0] / 4

@@ -102,7 +102,7 @@ class OneDesign:
     """(T, S) number of ranks in the tile of a level."""
 
     word_width: Reals2
-    """(T, S) words of a level per word of a tensor (12)."""
+    """(T, S) words of a level per word of a tensor (14)."""
     most: Reals2
     """(T, S) largest number of words held in a tile."""
     occupied: Reals2

@@ -238,7 +238,7 @@ def test_files_of_zigzag_become_a_design(tmp_path, registry):
     assert design.problem.workload.einsum == "O[k, ox] = W[k, c, fx] * I[c, 2*ox + fx]"
     assert design.problem.energy_pj(0, "read") == 1.0
     counts(design)
-    assert design.problem.workload.word_bits == {"name:W": 4.0}
+    assert design.problem.workload.word_bits == {"name:I": 4.0}
     for text in ("O_final: finished sums have 8 bits", "padding: zeros", "systolic arrays: cycles", "dram: unlimited"):
         assert text in done.output, text
 
