@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from . import defaults
 from .contracts import Piece, naming, unit
 
 Table = Mapping[str, Any]
+POSITIVE = attrs.validators.ge(1)
 
 DESIGN_KIND = "design"
 """`kind` of a design file; searches write design files, and none is a spec."""
@@ -27,6 +28,25 @@ def _actions(_: object, __: object, energies: Mapping[str, float]) -> None:
 
 
 @attrs.frozen(kw_only=True)
+class MacMode:
+    """A way of a compute unit to multiply narrower operands, several pairs per cycle."""
+
+    bits: tuple[int, ...] = attrs.field(
+        validator=[attrs.validators.min_len(1), attrs.validators.deep_iterable(POSITIVE)]
+    )
+    """Widest operands, in any order, such as [16, 4]."""
+    macs: int = attrs.field(validator=attrs.validators.ge(2))
+    """Multiply-accumulates per unit and cycle."""
+    pj: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Energy per multiply-accumulate; absent: the unit's energy in equal parts."""
+
+    def takes(self, bits: Sequence[float]) -> bool:
+        """Whether operands of these bits fit."""
+        pairs = zip(sorted(bits), sorted(self.bits), strict=False)
+        return len(bits) == len(self.bits) and all(own <= most for own, most in pairs)
+
+
+@attrs.frozen(kw_only=True)
 class Compute:
     """The compute units, one per instance below the innermost level."""
 
@@ -38,6 +58,9 @@ class Compute:
     """Pairs of operands examined per cycle by a skipping unit; absent: unlimited. For the charge `intersection`."""
     energy: Mapping[str, float] = attrs.field(factory=dict, validator=_actions)
     """Energies in pJ per multiply-accumulate (compute, gated, skipped), in place of the technology's."""
+    modes: tuple[MacMode, ...] = ()
+    """Modes for narrower operands; operands are as wide as the tensors (`word_bits` of the workload). Absent: a unit
+    multiplies one pair per cycle, at full energy."""
 
 
 @attrs.frozen(kw_only=True)

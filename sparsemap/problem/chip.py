@@ -15,7 +15,7 @@ from ..errors import Mistake, SearchError, SpecError, unknown
 from ..pieces.contracts import Technology
 from ..pieces.contracts.base import Array, Rows
 from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
-from ..pieces.data_specs import MAC_ACTIONS, Hardware
+from ..pieces.data_specs import MAC_ACTIONS, Hardware, MacMode
 from ..pieces.registry import Registry
 from ..spec import units
 from ..spec.structuring import collecting, join
@@ -129,11 +129,13 @@ class Chip:
 
 
 def chip_of(
-    levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry, file: str = ""
-) -> Chip:
+    levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry, file: str = "",
+    mode: MacMode | None = None,
+) -> Chip:  # fmt: skip
     """The chip of a hardware. `SpecError` with every figure missing from the technology or out of range.
 
-    A level's own energies and leakage take precedence over the technology's."""
+    With a `mode`, the levels have a compute unit per multiply-accumulate, each with its part of a unit's energy and
+    area. A level's own energies and leakage take precedence over the technology's."""
     mistakes: list[Mistake] = []
 
     def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
@@ -153,16 +155,18 @@ def chip_of(
     def given(level: Level, action: str) -> Any:
         return technology.add_pj(level.word_bits) if action in RECODE_ACTIONS else technology.energy_pj(level, action)
 
-    own, bits, last = hardware.compute.energy, hardware.word_bits, levels[-1]
+    own, bits, last, macs = hardware.compute.energy, hardware.word_bits, levels[-1], mode.macs if mode else 1
+    built = [*levels[:-1], attrs.evolve(last, fanout=last.fanout // macs)]
 
     def mac(action: str) -> Any:
-        return own[action] if action in own else technology.mac_pj(bits, action)
+        pj, full = (own[name] if name in own else technology.mac_pj(bits, name) for name in (action, "compute"))
+        return pj / macs if mode is None or mode.pj is None or not full else pj / full * mode.pj
 
     def leakage(level: Level) -> Any:
         return technology.leakage_mw(level) if level.memory.leakage_mw is None else level.memory.leakage_mw
 
     def area(level: Level) -> float:
-        units = last.instances * last.fanout / level.instances
+        units = last.instances * built[-1].fanout / level.instances
         queue_mm2 = technology.queue_mm2(level.memory.queue_words, level.word_bits)
         return technology.area_mm2(level) + units * QUEUES * queue_mm2
 
@@ -182,8 +186,8 @@ def chip_of(
         leakage_mw=column(leakage, "leakage_mw", "mW"),
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
         area_mm2=column(area, "area_mm2", "mm2"),
-        mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
-        units_area_mm2=np.array(number("units", lambda: units_mm2(levels, technology, hardware, registry), "mm2")),
+        mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits) / macs, "mm2")),
+        units_area_mm2=np.array(number("units", lambda: units_mm2(built, technology, hardware, registry), "mm2")),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
         clock_hz=np.array(units.frequency_hz(hardware.clock)),

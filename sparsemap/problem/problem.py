@@ -12,12 +12,12 @@ import numpy as np
 from ..errors import SpecError, placed, unknown
 from ..pieces.boundary import filters_of, guarded
 from ..pieces.contracts import ALL_OPERANDS
-from ..pieces.data_specs import Hardware, SpaceSpec
+from ..pieces.data_specs import Hardware, MacMode, SpaceSpec
 from ..pieces.registry import Registry
 from .chip import Chip, chip_of
 from .costs import ALIASES
 from .evaluation import Evaluation
-from .levels import Level, MappingLevel, Place, levels_of
+from .levels import Level, MappingLevel, Place, levels_of, more_units
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
@@ -228,10 +228,23 @@ class Problem:
         return self.registry.build("technology", self.hardware.technology, self.file_of("hardware"), "technology")
 
     @cached_property
+    def mac_mode(self) -> MacMode | None:
+        """Fastest mode of the compute units for the operands of the workload's widths; None: one pair per cycle."""
+        table, modes = self.workload.word_bits, self.hardware.compute.modes
+        if not (modes and isinstance(table, Mapping)):
+            return None
+        file = self.file_of("workload")
+        own = {self.tensor(text, file, "word_bits"): bits for text, bits in table.items() if not self.lacks(text)}
+        bits = [own.get(t, self.hardware.word_bits) for t in self.operands]
+        return max((mode for mode in modes if mode.takes(bits)), key=lambda mode: mode.macs, default=None)
+
+    @cached_property
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
         with placed("", self.file_of("hardware")):
             levels = self._once((self.hardware,), levels_of, self.hardware, self.registry)
+        if self.mac_mode:
+            levels = self._once((levels, self.mac_mode), more_units, levels, self.mac_mode.macs)
         if self.given_chip is None:
             return levels
         from .other_chip import levels_on
@@ -359,7 +372,7 @@ class Problem:
         """All sizes, speeds, energies and areas of the hardware. `SpecError` with every wrong figure."""
         if self.given_chip is not None:
             return self.given_chip
-        given = self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware")
+        given = self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware"), self.mac_mode
         return self._once(given[:2], chip_of, *given)
 
     def _once(self, parts: tuple[Any, ...], make: Callable[..., T], *arguments: Any) -> T:

@@ -116,3 +116,27 @@ def test_a_width_that_is_none_is_refused_in_a_line(bits: Any, text: str) -> None
     with pytest.raises(SparseMapError) as refused:
         evaluated(product(ONCE, bits))
     assert text in str(refused.value)
+
+
+MODES = [{"bits": [16, 8], "macs": 2}, {"bits": [16, 4], "macs": 4}, {"bits": [8, 8], "macs": 4, "pj": 0.1}]
+
+
+@pytest.mark.parametrize(
+    ("bits", "macs", "pj"),
+    [
+        (None, 1, 1.0), ({"Z": 32}, 1, 1.0), ({"Q": 8}, 2, 0.5), ({"Q": 4.125}, 2, 0.5), ({"Q": 3}, 4, 0.25),
+        ({"P": 4}, 4, 0.25), ({"P": 8, "Q": 8}, 4, 0.1),
+    ],
+)  # fmt: skip
+def test_units_multiply_narrow_operands_in_the_fastest_mode_that_takes_them(bits: Any, macs: int, pj: float) -> None:
+    """A mode multiplies the units below the innermost level and divides a unit's energy and area."""
+    table: dict[str, Any] = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 8, "k": 8, "n": 8}}
+    table |= {"density": {"P": 1.0, "Q": 1.0}} | ({"word_bits": bits} if bits else {})
+    compute = {"name": "MAC", "energy": {"compute": 1.0}}
+    plain, made = (
+        load_problem(table, {"extends": "small", "compute": compute | more}, registry=REGISTRY)
+        for more in ({}, {"modes": MODES})
+    )
+    assert made.compute_instances == macs * plain.compute_instances
+    assert made.mac_pj("compute") == pytest.approx(pj)
+    assert made.chip.total_area_mm2 == pytest.approx(plain.chip.total_area_mm2)
