@@ -249,6 +249,15 @@ def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
     return sim.problem.energy_pj(here, "encode") * sim.words_per_word(tensor, here) if arrives else 0.0
 
 
+def rounding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
+    """pJ of rounding a result that updates a level with fewer bits per word than the next inner one."""
+    child = sim.nest.child(tensor, level)
+    if tensor != sim.nest.output or action != "update" or child == sim.nest.levels:
+        return 0.0
+    rounds = sim.word_bits[tensor, level] < sim.word_bits[tensor, child]
+    return sim.problem.energy_pj(child, "encode") * sim.words_per_word(tensor, child) if rounds else 0.0
+
+
 def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
     """Add the energy (section 9); `residual`: least cost of a gated access or compute, as a share of a full one."""
     problem, values = sim.problem, tally.values
@@ -274,7 +283,8 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
                 words = count * sim.words_per_word(t, level) if count else 0.0
                 words = whole(words, together, active) * together if together > 1 else words
                 energy += words * price(level, action) * share if count else 0.0
-                energy += count * recoding_pj(sim, action, level, t) if count else 0.0
+                more = (recoding_pj, rounding_pj) if count else ()
+                energy += count * sum(each(sim, action, level, t) for each in more)
                 accesses = whole(bits, spec.metadata_width, active)
                 energy += accesses * price(level, metadata_of(action)) * share if bits else 0.0
     tally.add("energy_pj", None, None, energy)

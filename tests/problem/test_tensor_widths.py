@@ -15,7 +15,8 @@ from sparsemap.problem import design_file
 REGISTRY = load()
 P, Q, Z = 0, 1, 2
 DRAM = {"name": "DRAM", "class": "dram", "bandwidth": "2 words/cycle", "energy": {"read": 100.0, "write": 100.0}}
-BUFFER = {"name": "Buffer", "class": "sram", "capacity": "1 KB", "energy": {"read": 1.0, "write": 1.0}}
+PRICES = {"read": 1.0, "write": 1.0, "encode": 0.25}
+BUFFER = {"name": "Buffer", "class": "sram", "capacity": "1 KB", "energy": PRICES}
 INT8 = {"P": 8, "Q": 4, "Z": 32}
 ONCE = ["m=4"], ["n=4", "k=4"]
 """Mapping of a 4 x 4 x 4 product: every word of every tensor crosses the outer level once."""
@@ -75,6 +76,9 @@ def test_sums_that_come_back_are_as_wide_as_inside(mapping: Any, words: float) -
     found = evaluated(product(mapping, INT8, DRAM={"word_bits": {"Z": 8}}))
     assert found.detail.energy_pj[Z, 0, 0] == words * 100.0
     assert found.detail.word_bits[Z, :, 0].tolist() == [8 if mapping is ONCE else 32, 32]
+    plain = evaluated(product(mapping, INT8)).detail.energy_pj[Z, 1, 0]
+    rounded = 16 * 2 * 0.25 if mapping is ONCE else 0.0  # 16 results of two words each
+    assert found.detail.energy_pj[Z, 1, 0] == plain + rounded
 
 
 @pytest.mark.parametrize("mapping", [ONCE, AGAIN])

@@ -44,6 +44,8 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
             spent = access_pj(m, x, c, t, s, ratio) * x.active[t, s] * reach if handles else 0.0
             if x.decoded[t] == s and s > 0 and m.stored[t, s] and x.packed[t, 0]:
                 spent += recoding_pj(m, x, c, t, s)
+            if m.widens and t == m.output:
+                spent += rounding_pj(m, x, c, s)
             x.tile_pj[t, s] = spent
             x.energy_pj += spent
     x.intersection_pj = units_pj(m, x) if m.intersection else 0.0
@@ -113,6 +115,17 @@ def recoding_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
         left = c.update[t, parent] * x.word_width[t, s]
         spent += left * x.active[t, s if m.q18 else parent] * m.encode_pj[s]
     return spent
+
+
+def rounding_pj(m: Facts, x: OneDesign, c: Counts, s: Whole) -> Real:
+    """14: pJ of rounding the results that leave a level for a level with fewer bits per word."""
+    t = m.output
+    parent = m.parent[t, s]
+    if not m.stored[t, s] or parent < 0:
+        return 0.0
+    if x.word_width[t, parent] * m.word_bits[parent] >= x.word_width[t, s] * m.word_bits[s]:
+        return 0.0
+    return c.update[t, parent] * x.active[t, parent] * x.word_width[t, s] * m.encode_pj[s]
 
 
 def leaking_pj(m: Facts, x: OneDesign) -> Real:
