@@ -333,22 +333,28 @@ class GraphWalk(Tracing):
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}
         layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
-        widths = tuple(self._width(name) for name in operands.values() if name)
+        words = {role: self._width(name) for role, name in operands.items() if name}
+        widths = tuple(bits for bits, _ in words.values())
         widest = max((width or 32 for width in widths), default=32)
+        narrow = {role: bits + scale for role, (bits, scale) in words.items() if bits and bits <= 8}
         own = {role: name for role, name in zeros.items() if name and name in constants}
         rectified = tuple(role for role, name in given.items() if name in self.rectified)
-        table = {**layer.table, **({"word_bits": widest} if widest <= 8 else {})}
+        bits = {"word_bits": widest} if widest <= 8 else {"word_bits": narrow} if narrow else {}
+        table = {**layer.table, **bits}
         more: Any = {"table": table, "operands": given, "rectified": rectified, "weights": weights}
         return attrs.evolve(layer, zeros=own, widths=widths, **more)
 
-    def _width(self, name: str) -> int | None:
-        """Word bits of a tensor; for a dequantised tensor, bits of its whole numbers."""
-        makers, types = self._makers, self.model.types
+    def _width(self, name: str) -> tuple[int | None, float]:
+        """Word bits of a tensor; for a dequantised tensor, bits of its whole numbers, and of the scale of each block of
+        words, by word."""
+        makers, types, scale = self._makers, self.model.types, 0.0
         while (node := makers.get(name)) is not None and (node.op_type in MOVING or copies(node)):
             name = node.input[0]
             if node.op_type == "DequantizeLinear":
+                block = next((a.i for a in node.attribute if a.name == "block_size"), 0)
+                scale = (widths().get(types.get(node.input[1], 0)) or 32) / block if block else 0.0
                 break
-        return widths().get(types.get(name, 0))
+        return widths().get(types.get(name, 0)), scale
 
     def _shape(self, node: Any, place: int) -> tuple[int, ...]:
         """Shape of an input, or with -1 of the output."""

@@ -61,8 +61,7 @@ def page(path: Path, registry: Registry) -> Page:
     about, lines = problem_texts(problem), []
     if problem.tensors:
         lines += [einsum_text(problem.tensors), f"sizes {about['sizes']}; density {about['density']}"]
-    if about["padded"]:
-        lines.append(f"padded {about['padded']}")
+    lines += [f"{name} {about[name]}" for name in ("widths", "padded") if about[name]]
     lines.append(problem.hardware.description or "")
     shown, said = [section for section in sections if section.blocks], _verdict(outcome, free, found)
     lines.append(_origin(path, table))
