@@ -70,7 +70,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
     from sparsemap.problem import design_file
 
     from .compare.designs import compare_designs
-    from .compare.results import compare_results
+    from .compare.results import compare_results, verdict_of
     from .explain_many import is_many
     from .variants import Base
 
@@ -83,6 +83,8 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
     else:
         one, other = (Base(design_file.load(path, registry)) for path in (first, second))
         lines, data = compare_designs((first, second), one, other)
+        said, told = verdict_of((Path(first), Path(second)), registry)
+        lines, data = [*said, *lines], data | told
     answer(data, lines)
 
 

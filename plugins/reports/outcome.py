@@ -106,8 +106,8 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     counts = {"read": cell.read, "fill": cell.fill, "update": cell.update}
     if gone := GONE.get(int(cell.kind[0])):
         counts |= {f"{gone}_read": cell.gone_read, f"{gone}_update": cell.gone_update}
-    rows, bits = [], float(detail.bits(spec)[tensor])
-    width = bits / spec.word_bits
+    rows, word_bits = [], float(detail.bits(spec)[tensor])
+    width = word_bits / spec.word_bits
     for name, words in counts.items():
         price, each = problem.energy_pj(level, WRITES.get(name, name)), spec.memory.access_words / width
         rows.append(AccessRow(name.replace("_", " "), float(np.ceil(words[0] / each) * each) * active, price * width))
@@ -124,7 +124,7 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     dense = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
     told = {name: float(words[here]) * used for name, words in dense.items()}
     tile, kept = (float(detail.tile_words[here]), float(detail.data_words_max[here])), tuple(x for x in rows if x.count)
-    return Accesses(problem.tensors[tensor], spec, *tile, bits, active, told, kept, float(detail.energy_pj[here]))
+    return Accesses(problem.tensors[tensor], spec, *tile, word_bits, active, told, kept, float(detail.energy_pj[here]))
 
 
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:

@@ -65,6 +65,13 @@ class CellRow:
     """Variants whose searches still improved at their end."""
     uses: Mapping[str, bool] = attrs.field(factory=dict)
     """By variant with added formats or mechanisms: True if the design uses one."""
+    least: Mapping[str, float] = attrs.field(factory=dict)
+    """By variant with a bound, the least cost of any design of the searched sizes."""
+
+    def proves(self, better: str, worse: str) -> bool:
+        """Whether every design of a variant costs more than the design of another."""
+        cost = self.costs.get(better)
+        return cost is not None and self.least.get(worse, 0.0) > cost
 
 
 @attrs.frozen
@@ -88,6 +95,8 @@ class MeanRow:
     """Whether searches of either side still improved at their end."""
     uses: int | None = None
     """Cells whose design uses an addition of the variant; None without additions."""
+    proven: int = 0
+    """Cells in which no further design of the worse side can turn the ratio."""
 
     @property
     def range(self) -> str:
@@ -108,6 +117,7 @@ class MeanRow:
             over: self.group, "variant": self.variant, "arithmetic": self.arithmetic, "geometric": ratio and ratio.mean,
             "low": ratio and ratio.low, "high": ratio and ratio.high, "word": self.word, **counts,
             "reference_better": self.better, "reference_worse": self.worse,
+            "proven": self.proven,
             **({} if self.uses is None else {"uses": self.uses}), **({"broken": self.broken} if self.broken else {}),
         }  # fmt: skip
 
@@ -182,7 +192,9 @@ class Comparison:
         counts = len(ratios), len(cells), sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
         improving = any(name in cell.improving for cell in cells for name in (variant, self.reference))
-        return MeanRow(group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None)
+        pairs = (variant, self.reference), (self.reference, variant)
+        proven = sum(any(cell.proves(*pair) for pair in pairs) for cell in cells)
+        return MeanRow(group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None, proven)
 
     @property
     def divided(self) -> list[str]:
@@ -229,6 +241,7 @@ class Comparison:
         within = f" ({row.range} at 95 %)" if row.range != "-" else ""
         text = f"{name} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {reference}{within}"
         text += f": {WORDS.get(row.word, self.called(row.word))}"
+        text += f"; proven in {row.proven} of {row.cells} cells" if row.proven else ""
         for use in self.uses:
             if use.variant == name and use.name in added(name, self.by):
                 where = f", most often in {most(use.where)}" if use.where else ""
@@ -259,12 +272,15 @@ class Comparison:
     def mean_rows(self) -> list[list[str]]:
         used = any(row.uses is not None for row in self.means)
         ends = f"{self.reference} {self.called('better')}", self.called("worse")
-        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
+        proven = any(row.proven for row in self.means)
+        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
+        head += [*(["proven"] if proven else []), *(["use it"] if used else [])]
         rows = [head]
         for row in self.means:
             mean = times(row.ratio.mean if row.ratio else None)
             means = mean, row.range, self.called(row.word), times(row.arithmetic)
             counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
+            counts += [str(row.proven)] if proven else []
             counts += ["-" if row.uses is None else str(row.uses)] if used else []
             rows.append([row.group, row.variant, *means, *counts])
         return [row[self.by == self.over :] for row in rows]
@@ -359,7 +375,8 @@ def compare(
         improving = tuple(row[by] for row, _ in some if row.get("verdict") == "improving")
         uses = {row[by]: any(x in pieces.get(MORE[by], ()) for x in more)
                 for row, pieces in some if pieces and (more := added(row[by], by))}  # fmt: skip
-        cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, improving, uses))
+        least = {row[by]: row[cost] / row["gap"] for row, _ in some if row.get("gap") and row.get(cost)}
+        cells.append(CellRow(dict(zip(names, key, strict=True)), costs, broken, improving, uses, least))
     chips = grouped(rows, lambda row: row["hardware"])
     counted = {
         name: tuple(dict.fromkeys(x["technology"] for x in some if x.get("technology"))) for name, some in chips.items()

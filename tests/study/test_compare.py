@@ -387,3 +387,16 @@ def test_every_comparison_of_hardware_names_technologies_and_warns_where_they_di
         Path("chips.toml").write_text(toml_text.dumps({**study, "hardware": chips}))
         shown = " ".join(compare("chips.toml", "--out", f"out-{len(said)}").stdout.split())
         assert said in shown
+
+
+def test_a_bound_above_the_other_cost_proves_a_cell():
+    """Of two workloads, b's bound (30 / 1.2) is above a's cost in one, and below in the other."""
+    table = [
+        {"workload": name, "hardware": "edge", "searcher": searcher, "seed": 0, "edp": edp, "score": edp, "gap": gap}
+        for name, rows in (("one", (20.0, 30.0)), ("two", (28.0, 30.0)))
+        for searcher, edp, gap in zip("ab", rows, (1.1, 1.2), strict=True)
+    ]
+    found = comparison_of(table, reference="a")
+    (row,) = found.means
+    assert row.proven == 1 and "; proven in 1 of 2 cells" in found.verdict
+    assert found.mean_rows()[0][-1] == "proven" and found.to_dict()["means"][0]["proven"] == 1

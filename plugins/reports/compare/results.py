@@ -13,13 +13,14 @@ from sparsemap.errors import SearchError
 from sparsemap.files import times
 from sparsemap.pieces.contracts import styled
 from sparsemap.pieces.registry import Registry
+from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from ..wording import time_text
 from . import shares
 from .shares import WORTH_NAMES, in_order, ratio, shares_of, worth_of
-from .sides import Compared, alike, compared, labelled
-from .verdict import uncounted, verdict
+from .sides import Compared, alike, compared, labelled, sides_of
+from .verdict import uncounted, verdict, verdicts
 
 LESS = (1, 4, 7, 5)
 Answer = tuple[list[str], dict[str, Any]]
@@ -51,6 +52,17 @@ def compare_results(paths: Sequence[Path], registry: Registry) -> Answer:
     return [*lines, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
 
 
+def verdict_of(paths: Sequence[Path], registry: Registry) -> Answer:
+    """The verdict on the folders of searches of one workload; empty for others."""
+    if not all((path / RESULT_FILE).is_file() for path in paths):
+        return [], {}
+    sides = labelled([side for path in paths for side in sides_of(path)])
+    if len(compared(sides)) > 1:
+        return [], {}
+    said = verdict(sides, registry)
+    return [*map(output.wrapped, said), ""], {"verdict": said, "verdicts": verdicts(sides, registry)}
+
+
 def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> Answer:
     sides = labelled(given)
     if len(compared(sides)) > 1:
@@ -70,4 +82,5 @@ def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry
     ]
     a, b = ({"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in sides)
     by_level = [{"level": name, "share": of_all} for name, of_all in levels.items()]
-    return lines, {"a": a, "b": b, "verdict": said, "layers": rows, "levels": by_level}
+    told = verdicts(sides, registry)
+    return lines, {"a": a, "b": b, "verdict": said, "verdicts": told, "layers": rows, "levels": by_level}

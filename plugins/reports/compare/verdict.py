@@ -37,6 +37,8 @@ BITS = "hardware", "word_bits"
 """Place of the word size in a design file."""
 ON_CHIP = ("resides", "resident_words", "slides")
 """Keys of a workload for tensors on chip in a plan."""
+PROVABLE = {"edp_js": ("edp", "edp_js"), "energy_pj": ("energy",), "seconds": ("delay", "seconds")}
+"""Objectives whose bounds are bounds of a cost that ranks results."""
 CHANCE = 1.5
 """Ratio that single searches of one chip reach by their seeds (`docs/results/quality.md` has the worst cells)."""
 
@@ -48,6 +50,11 @@ def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list
     groups = compared(sides)
     lines = [Verdict(found, registry).text for found in groups if len(found) > 1]
     return [*(lines if len(lines) <= 3 else [overall(groups)]), *uncounted(sides)]
+
+
+def verdicts(sides: Sequence[Compared], registry: Registry | None = None) -> list[dict[str, Any]]:
+    """The verdicts as plain data, one per group of comparable sides."""
+    return [Verdict(found, registry).to_dict() for found in compared(sides) if len(found) > 1]
 
 
 def uncounted(sides: Sequence[Compared]) -> list[str]:
@@ -108,7 +115,9 @@ class Verdict:
         if self.more < 1 + EQUAL:
             return f"{one} and {other} are equal for {subject}{f'; {rest} their {worth}' if rest else ''}."
         head = f"{one} is better than {other} for {subject}, by {times(self.more)} in {worth}{self.interval()}."
-        if turned := [f"{name} by {times(1 / over)}" for name, over in self.ends if over < 1 + EQUAL]:
+        if self.proven:
+            head += f" Proven: every design of {other}, of the sizes searched, is worse by at least {times(self.proof or 0.0)}."
+        if turned := [f"{name} by {times(1 / over)}" for name, over in self.turned]:
             known = f"in {best.technology} {one} is better by {times(self.more)}, {other} in {listed(turned)}"
             head = f"Undecided between {one} and {other} for {subject}: {known} in {worth}."
         rest = f"It is the best of {len(self.sides)}; besides, {rest} its {worth}." if rest else ""
@@ -118,11 +127,64 @@ class Verdict:
         costs = f"{seed}{subject} {self.costs()}."
         return " ".join(filter(None, (head, rest, limits, costs, self.because(), *self.doubts(), *self.counted())))
 
-    def interval(self) -> str:
-        """Interval of a mean over seeds."""
+    @cached_property
+    def proof(self) -> float | None:
+        """Least worth of any design of the second side over the best design, by the second side's bound; None: unknown."""
+        best, second = self.sides[:2]
+        if second.objective not in PROVABLE.get(self.worth, ()):
+            return None
+        every = ((one.value(self.worth), one.numbers.get("gap")) for one in second.seeds or (second,))
+        least = [value / gap for value, gap in every if value and gap]
+        done = [value for one in best.seeds or (best,) if (value := one.value(self.worth))]
+        return max(least) / min(done) if least and done else None
+
+    @cached_property
+    def turned(self) -> list[tuple[str, float]]:
+        """Technologies at the ends of the published range that turn the verdict."""
+        return [(name, over) for name, over in self.ends if over < 1 + EQUAL]
+
+    @property
+    def proven(self) -> bool:
+        """Whether no further design of the second side can turn the verdict."""
+        return self.proof is not None and self.proof >= 1 + EQUAL and not self.turned
+
+    @property
+    def state(self) -> str:
+        """`equal`, `undecided` (the technology turns it), `proven`, `noise`, `not converged`, `likely, 3 seeds` or `one
+        seed`."""
+        best, found = self.sides[0], self.of_seeds
+        if self.more < 1 + EQUAL:
+            return "equal"
+        if self.turned or self.proven:
+            return "undecided" if self.turned else "proven"
+        if any(map(improving, self.sides[:2])) and (found is None or found.noise):
+            return OPEN
+        if found is None:
+            return "one seed"
+        return "noise" if found.noise else f"likely, {len(best.seeds)} seeds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        if len(self.sides) < 2:
+            return {"subject": self.given[0].subject, "state": "no design"}
+        names, found = [self.name(side) for side in self.sides[:2]], self.of_seeds
+        return {
+            "subject": self.given[0].subject, "best": names[0], "second": names[1], "cost": self.worth, "factor": self.more,
+            "state": self.state, "proven_factor": self.proof if self.proven else None,
+            "interval": [found.low, found.high] if found else None,
+        }  # fmt: skip
+
+    @cached_property
+    def of_seeds(self) -> Any:
+        """The mean of the ratios over seeds with its interval; None for one seed."""
         best, second = self.sides[:2]
         found = ratio_of([ratios(second, best, self.worth)]) if best.seeds else None
-        if found is None or found.low is None:
+        return None if found is None or found.low is None else found
+
+    def interval(self) -> str:
+        """Interval of a mean over seeds."""
+        best, found = self.sides[0], self.of_seeds
+        if found is None:
             return ""
         word = f": {WORDS[OPEN if any(map(improving, self.sides[:2])) else 'noise']}" if found.noise else ""
         return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
@@ -211,9 +273,15 @@ class Verdict:
 
     def doubts(self) -> Iterator[str]:
         """Reasons why more work may turn the verdict: plans, budgets, bounds, seeds, unequal layers."""
-        best, second = self.sides[:2]
+        best = self.sides[0]
         if "layers" in best.numbers and not any(side.planned for side in self.sides):
             yield "Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
+        yield from () if self.proven else self.chances()
+        yield from self.other_work()
+
+    def chances(self) -> Iterator[str]:
+        """Reasons why further searches may turn the verdict."""
+        best, second = self.sides[:2]
         one, other = (self.name(side) for side in (best, second))
         if best.effort != second.effort and best.effort and second.effort:
             yield f"The effort differs: {one} has {best.effort}, {other} {second.effort}."
@@ -227,6 +295,10 @@ class Verdict:
         searches, folders = {side.searched for side in self.sides}, {side.folder for side in self.sides}
         if not best.seeds and self.more < CHANCE and len(searches) == 1 and len(folders) > 1:
             yield "Of one seed each: so little may be chance; a study with several `seeds` tells."
+
+    def other_work(self) -> Iterator[str]:
+        """Layers whose workloads differ."""
+        best, second = self.sides[:2]
         mine, theirs = ({part.name: _workload(part) for part in side.parts} for side in (best, second))
         both = [(name, mine[name], theirs[name]) for name in mine if mine[name] and theirs.get(name)]
         keys = {name: {key for key in {*a, *b} if a.get(key) != b.get(key)} for name, a, b in both}

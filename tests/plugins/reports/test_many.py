@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sparsemap_plugins.reports.charts import colour
 from sparsemap_plugins.reports.compare.shares import shares_of
 from sparsemap_plugins.reports.compare.sides import compared, sides_of
-from sparsemap_plugins.reports.compare.verdict import verdict
+from sparsemap_plugins.reports.compare.verdict import Verdict, verdict
 from sparsemap_plugins.reports.figures import figure_of
 from sparsemap_plugins.reports.network_charts import coloured
 from sparsemap_plugins.reports.page import html, page_of
@@ -332,7 +332,7 @@ def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_a
 
 def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(tmp_path):
     slow, quick = sides()
-    near, far = (attrs.evolve(quick, label="x", hardware="x", numbers={**slow.numbers, "costs": {"edp_js": value}})
+    near, far = (attrs.evolve(quick, label="x", hardware="x", numbers={**slow.numbers, "gap": 2, "costs": {"edp_js": value}})
                  for value in (slow.costs["edp_js"] * 1.2, slow.costs["edp_js"] * 2.0))  # fmt: skip
     assert "Of one seed each: so little may be chance" in verdict([slow, near])[0]
     assert "chance" not in verdict([slow, far])[0]
@@ -367,6 +367,24 @@ def test_other_budgets_and_bounds_that_are_farther_than_the_other_side_are_told(
     assert "slow is at 2.30x of its bound, x at 2.20x: more designs may turn 1.10x." in said
     (said,) = verdict([best, attrs.evolve(near, numbers={**less, "budget": 60, "gap": 1.05})])
     assert "effort" not in said and "of its bound" not in said
+
+
+def test_a_bound_above_the_other_result_proves_a_verdict_and_silences_doubts():
+    slow, _ = sides()
+    costs = {key: slow.costs[key] * of for key, of in (("edp_js", 1.5), ("seconds", 1.5), ("energy_pj", 1.0))}
+    other = attrs.evolve(
+        slow, label="x", hardware="x", numbers={**slow.numbers, "costs": costs, "gap": 1.2, "budget": 1}
+    )
+    found = Verdict([slow, other])
+    assert found.state == "proven" and found.to_dict()["proven_factor"] == pytest.approx(1.25)
+    assert "Proven: every design of x, of the sizes searched, is worse by at least 1.25x." in found.text
+    assert "effort differs" not in found.text and "one seed" not in found.text
+    open_ = Verdict([slow, attrs.evolve(other, numbers={**other.numbers, "gap": 1.6})])
+    assert open_.state == "one seed" and open_.to_dict()["proven_factor"] is None
+    assert Verdict([slow, attrs.evolve(other, objective="energy")]).state == "one seed"  # the bound is of another cost
+
+
+def test_the_page_names_searcher_and_budget():
     assert any(
         "sparsemap, seed 0, 60 designs a layer" in x for x in page_of([Path("slow"), Path("quick")], load()).lines
     )
@@ -391,7 +409,7 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
 def test_of_more_than_two_chips_all_are_ranked():
     _, quick = sides()
     worse = [
-        attrs.evolve(quick, label=name, hardware=name, numbers=quick.numbers | {"costs": {"edp_js": cost}})
+        attrs.evolve(quick, label=name, hardware=name, numbers=quick.numbers | {"gap": 9, "costs": {"edp_js": cost}})
         for name, more in (("far", 3.0), ("mid", 2.0), ("near", 1.5))
         for cost in [more * quick.costs["edp_js"]]
     ]
@@ -434,8 +452,8 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
         search_network(NETWORK, chip, budget=60, out=name)
     (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
     (found,) = re.findall(
-        r"bare is better than limited for two, by ([\d.]+)x in energy x time\. No bandwidth limits GLB of bare; without limits "
-        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. bare takes",
+        r"bare is better than limited for two, by ([\d.]+)x in energy x time\.(?: Proven: [^.]+\.\d+x\.)? No bandwidth limits GLB of bare; "
+        r"without limits on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. bare takes",
         said,
     )
     assert float(found[0]) > 2 * float(found[1]) >= 2
