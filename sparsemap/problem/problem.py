@@ -230,8 +230,9 @@ class Problem:
     @cached_property
     def mac_mode(self) -> MacMode | None:
         """Fastest mode of the compute units for the operands of the workload's widths; None: one pair per cycle."""
-        table, modes = self.workload.word_bits, self.hardware.compute.modes
-        if not (modes and isinstance(table, Mapping)):
+        modes = self.hardware.compute.modes  # a hardware may be checked without a workload
+        table = self.workload.word_bits if modes and self.workload else None
+        if not isinstance(table, Mapping):
             return None
         file = self.file_of("workload")
         own = {self.tensor(text, file, "word_bits"): bits for text, bits in table.items() if not self.lacks(text)}
