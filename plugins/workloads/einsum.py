@@ -66,7 +66,7 @@ def _density(instance: Any, attribute: attrs.Attribute, density: Mapping[str, An
         names = [access.name for access in einsum.accesses]
         for name in (name for name in density if name not in names):
             mistakes.append(Mistake("", join("", name), unknown("tensor", name, names)))
-        for access in (access for access in einsum.operands if access.name not in density):
+        for access in (access for access in einsum.operands if density and access.name not in density):
             mistakes.append(Mistake("", "", f"has no entry for operand '{access.name}'; give 1.0 if it is dense"))
     if mistakes:
         raise SpecError(mistakes)
@@ -86,9 +86,9 @@ class EinsumWorkload(Workload):
     """The output, `=` (or `+=`), and the product of one to four operands; an index may be a sum, for example `2*p + r`."""
     dims: Mapping[str, Any] = attrs.field(validator=[attrs.validators.min_len(1), _dims])
     """Size of every dimension, a whole number."""
-    density: Mapping[str, Any] = attrs.field(validator=_density, metadata=naming("density"))
-    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Default of the
-    output: the expected density of a sum of products of independent operands."""
+    density: Mapping[str, Any] = attrs.field(factory=dict, validator=_density, metadata=naming("density"))
+    """By tensor: the share of nonzeros, spread uniformly, or the table of a density model; not 0. Absent: all tensors
+    are dense. Default of the output: the expected density of a sum of products of independent operands."""
 
     def __attrs_post_init__(self) -> None:
         mistakes = [Mistake("", "dims", text) for text in self._overflows()]
@@ -100,7 +100,7 @@ class EinsumWorkload(Workload):
         einsum = Einsum.parse(self.einsum)
         models: dict[str, DensityModel] = {}
         mistakes: list[Mistake] = []
-        for name, value in self.density.items():
+        for name, value in (self.density or {access.name: 1.0 for access in einsum.operands}).items():
             with collecting(mistakes, join("density", name)):
                 models[name] = registry.build("density", spread(value) if _is_number(value) else value)
         for access in einsum.accesses:  # without nonzeros there would be designs without energy and cycles

@@ -145,3 +145,10 @@ def test_wrong_density_models_are_reported_together_with_the_file_of_the_workloa
 def test_every_shipped_workload_has_loops(name):
     made = registry().get("workload", name).loops(registry())
     assert len(made.tensors) in (3, 4) and made.tensors[-1].output
+
+
+def test_a_product_without_densities_is_dense():
+    table = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 4, "n": 4}}
+    both = {}, {"density": {"P": 1.0, "Q": 1.0}}
+    plain, said = (registry().build("workload", table | more).loops(registry()) for more in both)
+    assert plain == said
