@@ -178,6 +178,7 @@ def compare(
     geometric means of the ratios with intervals of 95 %, and the formats and mechanisms of the designs. A stopped study
     is resumed; a finished study is only compared."""
     from ..study import cells, comparison
+    from ..study.effects import HEAD, effects_of, effects_text
     from . import output as cli_output
     from .networks import outcomes_of, study_of, tell
 
@@ -196,19 +197,22 @@ def compare(
             registry.resolve(kind, name)
     outcomes, folder = outcomes_of(study, plugin_dirs, out, quiet, **given)
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
-    found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)
+    rows = [outcome.row for outcome in outcomes]
+    found, apart = comparison.compare(rows, reference, by, chosen), effects_of(rows)
     failed = any(outcome.state == "failed" for outcome in outcomes)
     found.write(cells.folder_of(piece, out or ""), failed, by)
     if asked := answers():
-        asked.give(found.to_dict())
+        asked.give(found.to_dict() | {"effects": [effect.to_dict() for effect in apart]})
     elif not quiet:
-        for line in (found.about, found.verdict):
+        for line in filter(None, (effects_text(apart, found.cost) if apart else "", found.about, found.verdict)):
             click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
         uses, names = found.use_rows() if found.uses else [], "<" * len(found.cells[0].names)
-        for rows, align in ((found.mean_rows(), "<<>"), (uses, "<<>"), (found.cell_rows(), f"{names}>")):
-            if rows:
-                less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
-                click.echo(cli_output.table(rows, align, less=less) + "\n")
+        effects = [HEAD, *(effect.row() for effect in apart)] if apart else []
+        tables = (effects, "<<<>><>"), (found.mean_rows(), "<<>"), (uses, "<<>"), (found.cell_rows(), f"{names}>")
+        for table, align in tables:
+            if table:
+                less = [table[0].index(name) for name in ("mean", "worse", "more", "cells") if name in table[0]]
+                click.echo(cli_output.table(table, align, less=less) + "\n")
     tell(outcomes, folder, comparison.files_of(by), quiet)
     if found.broken:
         cli_output.say(f"{found.broken} results are below their proven bound", "red")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
 
+from ..errors import Mistake, SpecError, listed
 from . import defaults
 from .contracts import Piece, naming, unit
 from .data_specs import Table
@@ -22,6 +24,39 @@ none."""
 def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ...]) -> None:
     if not (networks or study.workloads):
         raise ValueError("has no entry, and neither has workloads; expected at least 1")
+
+
+AXIS_PARTS = ("workload", "hardware", "space")
+"""Parts of a cell that an axis may change."""
+
+
+def _axes(study: Study, _: attrs.Attribute, axes: Mapping[str, Any]) -> None:
+    mistakes = list[Mistake]()
+    known = {"workload", "hardware", "searcher", "seed", *attrs.fields_dict(Study)}
+    for name, values in axes.items():
+        if name in known or not re.fullmatch(r"[\w.+-]+", name):
+            mistakes.append(
+                Mistake("", name, "expected a name of letters, digits, points and dashes that no column has")
+            )
+        if not values:
+            mistakes.append(Mistake("", name, "has no value, expected at least 1"))
+        tables = values.items() if isinstance(values, Mapping) else [("", {name: None})]
+        for variant, table in tables:
+            for key in table:
+                if key.partition(".")[0] not in AXIS_PARTS or "." not in key:
+                    text = f"'{key}': expected a key of {listed(AXIS_PARTS)}, such as hardware.levels.GLB.capacity"
+                    mistakes.append(Mistake("", f"{name}.{variant}" if variant else name, text))
+    if study.networks and any(key.startswith("workload.") for key in _axis_keys(axes)):
+        mistakes.append(
+            Mistake("", "", "change workloads, and the study has networks; expected keys of hardware or space")
+        )
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def _axis_keys(axes: Mapping[str, Any]) -> list[str]:
+    return [key for name, values in axes.items()
+            for table in (values.values() if isinstance(values, Mapping) else [{name: None}]) for key in table]  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +88,10 @@ class Study(Piece):
     """Lists of formats: every cell runs with each list added to the formats of its space; `[]` adds none."""
     mechanisms: tuple[tuple[str, ...], ...] = ()
     """Lists of mechanisms: every cell runs with each list added to the mechanisms of its space."""
+    axes: Mapping[str, tuple[Any, ...] | Mapping[str, Table]] = attrs.field(factory=dict, validator=_axes)
+    """Further axes by name. A list: values of the key with this name, such as `"hardware.levels.GLB.capacity" = ["64
+    KB", "128 KB"]` or `"workload.density.Q" = [0.1, 0.5]`. A table: named variants, each a table of such keys. Keys
+    begin with `workload`, `hardware` or `space`; without `space`, they change the usual space."""
     objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
     """Objective to minimise."""
     cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))

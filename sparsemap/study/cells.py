@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ import attrs
 from ..csv_files import read_csv
 from ..errors import SearchError, SpecError, shortened
 from ..file_formats import STUDY
-from ..pieces.defaults import COMMAND_FILE, NETWORK_FILE, PAGE_FILE
+from ..pieces.defaults import COMMAND_FILE, NETWORK_FILE, PAGE_FILE, SPACE
 from ..pieces.registry import is_path
 from ..pieces.study_spec import Study
 from ..problem.arguments import check_seed
@@ -42,7 +42,7 @@ PLAN_FOLDER, STEADY_FOLDER = "plan", "steady"
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 AXES = {"space": "spaces", "formats": "formats", "mechanisms": "mechanisms", "cost_model": "cost_models"}
-"""Further axes of a study, each with its key in the spec: columns of the tables, behind the searcher."""
+"""Further lists of a study, each with its key in the spec: columns of the tables behind the searcher, before its `axes`."""
 MORE = {"formats": "format", "mechanisms": "mechanism"}
 """Axes of additional pieces in the space, and their kind."""
 OWN = "own"
@@ -79,7 +79,7 @@ class Cell:
     """Folders of cells to start from, the nearest first: this cell waits for their designs."""
     start: tuple[str, ...] = ()
     axes: Mapping[str, str] = {}
-    """The cell's values on the study's varied `AXES`."""
+    """The cell's values on the study's varied `AXES` and `axes`."""
     bounded: bool = True
     """Whether to compute a lower bound."""
     raced: bool = True
@@ -131,12 +131,13 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
     by_searcher = study.spaces if isinstance(study.spaces, Mapping) else {}
     lists = {axis: getattr(study, key) for axis, key in AXES.items()}
     varied = {axis: values for axis, values in lists.items() if values and not isinstance(values, Mapping)}
-    axes: Any = map(variants_of, (given, study.hardware, study.searchers, *varied.values()))
+    changes = [changes_of(name, values) for name, values in study.axes.items()]
+    axes: Any = [*map(variants_of, (given, study.hardware, study.searchers, *varied.values())), *changes]
     cells = []
     for *found, seed in product(*axes, dict.fromkeys(study.seeds)):
         (label, subject), (hard_label, hard), (searcher_label, searcher), *others = found
-        chosen = dict(zip(varied, others, strict=True))
-        values = {axis: value for axis, (_, value) in chosen.items()}
+        chosen = dict(zip((*varied, *short_names(study.axes)), others, strict=True))
+        values = {axis: value for axis, (_, value) in chosen.items() if axis in varied}
         parts = {
             what: subject,
             "hardware": built_in(study.technology, hard),
@@ -150,11 +151,57 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
         labels = {axis: label for axis, (label, _) in chosen.items()}
         name = "--".join((label, hard_label, searcher_label, *labels.values(), f"seed{seed}"))
         data = {key: as_data(key, value, base) for key, value in parts.items() if value}
+        for _, table in others[len(varied) :]:
+            data = changed(data, table)
         cells.append(Cell(
             workload=label, hardware=hard_label, searcher=searcher_label, seed=seed, budget=study.budget,
             count=study.count, parts=data, folder=str(folder / name), axes=labels,
         ))  # fmt: skip
     return cells
+
+
+def changes_of(axis: str, values: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """The variants of one of a study's `axes`, each with its label, as tables of values by key of a part."""
+    tables = values if isinstance(values, Mapping) else {_short(value): {axis: value} for value in values}
+    return [(label, tables[name]) for name, label in labels_of(tables).items()]
+
+
+def short_names(axes: Iterable[str]) -> list[str]:
+    """Names of axes as columns: `GLB.capacity` for `hardware.levels.GLB.capacity`, unless two would have one name."""
+    names = {axis: re.sub(r"^(hardware\.levels|hardware|workload|space)\.", "", axis) for axis in axes}
+    every = [*names.values(), *NAMES, *AXES]
+    return [short if every.count(short) == 1 else axis for axis, short in names.items()]
+
+
+def _short(value: Any) -> str:
+    """`64-KB`, `0.5`, `a+b`."""
+    return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def changed(parts: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of a search with other values, by key: `hardware.levels.GLB.capacity`."""
+    found = dict(parts)
+    for path, value in values.items():
+        part, *keys = path.split(".")
+        table = found.get(part) or SPACE
+        found[part] = _with(
+            table if isinstance(table, Mapping) else {"extends": table, "name": Path(table).stem}, keys, value
+        )
+    return found
+
+
+def _with(table: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """A table with a value below these keys."""
+    first, *rest = keys
+    below = table.get(first)
+    inner = _with(below if isinstance(below, Mapping) else {}, rest, value) if rest else plain(value)
+    return {**table, first: inner}
+
+
+def axes_in(row: Iterable[str]) -> tuple[str, ...]:
+    """Columns of a study's table between the searcher and the seed."""
+    names = list(row)
+    return tuple(name for name in names[: names.index("seed")] if name not in NAMES) if "seed" in names else ()
 
 
 def variants_of(values: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -22,13 +22,12 @@ from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
 from ..writing import write_texts
-from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
+from .cells import COMPARISON_FILES, MORE, NAMES, OWN, axes_in, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
 BY = ("formats", "mechanisms", "space", "cost_model", "searcher", "hardware")
-"""Axes that may be compared; the first that varies is the default."""
-NAMES = ("workload", "hardware", "searcher", *AXES, "seed")
+"""Axes that may be compared, behind the `axes` of a study; the first that varies is the default."""
 COSTS = {
     "edp": "EDP in pJ * cycles", "edp_js": "energy x time in J * s", "seconds": "time in s",
     "energy_pj": "energy in pJ", "score": "score",
@@ -194,7 +193,9 @@ class Comparison:
         improving = any(name in cell.improving for cell in cells for name in (variant, self.reference))
         pairs = (variant, self.reference), (self.reference, variant)
         proven = sum(any(cell.proves(*pair) for pair in pairs) for cell in cells)
-        return MeanRow(group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None, proven)
+        return MeanRow(
+            group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None, proven
+        )
 
     @property
     def divided(self) -> list[str]:
@@ -355,7 +356,8 @@ def compare(
     `by` names the compared axis, then with commas the axes of the means (default: hardware). The default reference is the
     default searcher, the variant without additions, or the first. `chosen` has the pieces of each row's design."""
     rows = list(rows)
-    variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
+    columns = (*NAMES[:-1], *(axes_in(rows[0]) if rows else ()))
+    variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in columns}
     by, over = axes_of(variants, by, reference)
     if reference and reference not in variants[by]:
         raise SearchError(f"--reference: {unknown(by.replace('_', ' '), reference, variants[by])}")
@@ -364,7 +366,7 @@ def compare(
     cost = cost_of(rows, by)
     always = ("workload", "hardware", "seed")
     names = [
-        name for name in NAMES
+        name for name in (*columns, "seed")
         if name != by and any(name in x for x in rows) and (name in always or len({x.get(name) for x in rows}) > 1)
     ]  # fmt: skip
     cells = list[CellRow]()
@@ -407,19 +409,25 @@ def added(variant: str, by: str) -> list[str]:
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
+def compared_axes(columns: Iterable[str]) -> tuple[str, ...]:
+    """Axes that may be compared, of a table with these columns before the seed: a study's own `axes` first."""
+    return (*(key for key in columns if key not in (*BY, "workload")), *BY)
+
+
 def axes_of(variants: Mapping[str, Sequence[str]], by: str, reference: str) -> tuple[str, str]:
     """The compared axis (first of `by`, the reference's, or the first of `BY` that varies), and the means' axes."""
-    several = [key for key in BY if len(variants.get(key, ())) > 1]
+    compared = compared_axes(variants)
+    several = [key for key in compared if len(variants.get(key, ())) > 1]
     if not several:
         needed = "a comparison needs two searchers, formats, spaces or hardware or more"
         raise SearchError(f"{needed}, the study has {len(variants.get('searcher', ()))}")
-    known = [*several, *(key for key in variants if key not in BY and len(variants[key]) > 1)]
+    known = [*several, *(key for key in variants if key not in compared and len(variants[key]) > 1)]
     asked = [name.strip() for name in by.split(",")] if by else []
     for name in asked:
         if name not in known:
             raise SearchError(f"--by: {unknown('column of several', name, known)}")
     named = next((key for key in several if reference in variants[key]), several[0])
-    first = asked[0] if asked and asked[0] in BY else named
+    first = asked[0] if asked and asked[0] in compared else named
     return first, ", ".join(name for name in dict.fromkeys(asked) if name != first) or "hardware"
 
 

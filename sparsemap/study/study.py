@@ -37,13 +37,13 @@ from ..searching.start import Start, keep_design, start_of
 from ..spec.units import scaled_text
 from ..writing import write_texts
 from .cells import (
-    AXES,
     KEPT,
     NAMES,
     NUMBERS,
     TABLE_FILES,
     Cell,
     Outcome,
+    axes_in,
     cells_of,
     check_table,
     folder_of,
@@ -275,7 +275,7 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     known = rows[0] if rows else dict.fromkeys(NAMES)
     several = len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows)
     worth = ("seconds", "edp_js") if several else ("edp",)  # pJ * cycles of two clocks do not compare
-    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *worth, *NUMBERS[1:])
+    keys = (*NAMES[:3], *axes_in(known), "seed", *worth, *NUMBERS[1:])
     keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 

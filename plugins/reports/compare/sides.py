@@ -20,7 +20,7 @@ from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED
-from sparsemap.study.cells import AXES, NETWORK_FILES, labels_of, read_table
+from sparsemap.study.cells import NETWORK_FILES, axes_in, labels_of, read_table
 
 NETWORK, TABLE = "network.json", "table.csv"
 WHOLE = "all levels"
@@ -202,7 +202,7 @@ def alike(paths: Sequence[Path]) -> tuple[list[list[Compared]], list[str]]:
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
     """Folder of the cell in a row of a study's table; None without a result."""
     first = "--".join((row["workload"], row["hardware"], row["searcher"]))
-    more = [row[key] for key in AXES if row.get(key)]
+    more = [row[key] for key in axes_in(row) if row.get(key)]
     folder = study / "--".join((first, *more, f"seed{row['seed']}"))
     return folder if any((folder / name).exists() for name in (RESULT_FILE, NETWORK)) else None
 

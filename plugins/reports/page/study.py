@@ -12,8 +12,9 @@ import attrs
 from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import AXES, chosen_in, read_table
-from sparsemap.study.comparison import BROKEN, BY, NAMED, Comparison, compare, cost_of
+from sparsemap.study.cells import axes_in, chosen_in, read_table
+from sparsemap.study.comparison import BROKEN, NAMED, Comparison, compare, compared_axes, cost_of
+from sparsemap.study.effects import HEAD, effects_of, effects_text
 
 from ..charts import Chart, Mark, strips
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
@@ -38,7 +39,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     results = [_result(path) for path in folders]
     for row, result in zip(rows, results, strict=True):
         row["gap"] = result.get("gap")
-    every = {key: list(dict.fromkeys(row.get(key) for row in rows)) for key in (*BY, "workload", "seed")}
+    columns = (*compared_axes(axes_in(rows[0])), "workload", "seed")
+    every = {key: list(dict.fromkeys(row.get(key) for row in rows)) for key in columns}
     varied = {key: names for key, names in every.items() if len(names) > 1}
     without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
@@ -51,19 +53,25 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     if reference:
         compare(rows, reference)  # it tells a name that nothing has
     networks = _networks(rows, folders)
-    for by in (key for key in BY if key in varied):
+    for by in (key for key in varied if key not in ("workload", "seed")):
         found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
         overs = dict.fromkeys([found.over, *found.divided])
         blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
-        blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
+        blocks += [PageTable(head, uses)] if found.uses and by not in ("searcher", "hardware") else []
         if by == "hardware" and networks:
             lines = [*verdict(networks, registry), *lines]
             if decided := layer_blocks(networks):
                 sections.append(Section("Layers, those that decide first", *decided))
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
+    if apart := effects_of(rows):
+        lines.insert(0, effects_text(apart, cost_of(rows, "seed")))
+        told = (
+            "Ratios to the first value of an axis; of two axes, the ratio beyond both effects (1.00x: they multiply)."
+        )
+        sections.insert(0, Section("Effects", [PageTable(HEAD, [effect.row() for effect in apart])], told))
     if any(row["gap"] for row in rows):
         text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
         blocks = [_gaps(rows), *_strips(rows, "gap", "searcher", "over the bound")]
@@ -96,7 +104,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
     known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score", "broken_bound")
-    names = {key: row[key] for key in (*KEYS[:4], *AXES, "verdict") if key in row}
+    names = {key: row[key] for key in (*KEYS[:3], *axes_in(row), KEYS[3], "verdict") if key in row}
     return names | {key: float(row[key]) if row.get(key) else None for key in known}
 
 
@@ -117,7 +125,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
     found: dict[str, dict[str, dict[str, Compared]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
-        of = [row.get(key) for key in ("searcher", *AXES)]
+        of = [row.get(key) for key in ("searcher", *axes_in(row))]
         if path and (path / NETWORK).exists() and of == first.setdefault((row["workload"], row["hardware"]), of):
             (side,) = sides_of(path, planned=True)
             found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = side
@@ -165,7 +173,7 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
     every = list(dict.fromkeys(row[by] for row in rows))
     points: dict[str, list[Mark]] = {}
     for row in known:
-        names = [str(row[name]) for name in ("searcher", *AXES) if name in row and name != by]
+        names = [str(row[name]) for name in ("searcher", *axes_in(row)) if name in row and name != by]
         names = [*([row[by]] if by != "hardware" else []), *names]
         tip = ", ".join([f"{row['workload']} on {row['hardware']}", *names, f"seed {row['seed']}"])
         tip += f"\n{times(row[key])} {axis}" + f", {BROKEN}" * bool(row.get("broken_bound"))
@@ -186,7 +194,7 @@ def _gaps(rows: Sequence[Row]) -> PageTable:
 
 
 def _cells(rows: Sequence[Row], cost: str) -> PageTable:
-    axes = [key for key in AXES if key in rows[0]]
+    axes = axes_in(rows[0])
     rows_of: list[list[Cell]] = []
     for group in _by_seeds(rows):
         known = [row for row in group if row["edp"] is not None]
@@ -203,5 +211,5 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
     """Rows alike but for the seed."""
-    names = ("workload", "hardware", "searcher", *AXES)
+    names = ("workload", "hardware", "searcher", *(axes_in(rows[0]) if rows else ()))
     return grouped(rows, lambda row: tuple(row.get(key) for key in names)).values()
