@@ -531,11 +531,12 @@ def check_capacity(design, level, all_counts):
 def choose_widths(design, tensor, by_level):
     """14: a level that has sums come back holds them in no fewer bits than the level inside."""
     word, inside = design.hardware["word_bits"], 0
+    own = any(tensor.name in row.get("bits", {}) for row in (design.hardware, *design.levels))
     for level in sorted(by_level):
         bits = design.levels[level].get("bits", {}).get(tensor.name) or design.hardware.get("bits", {}).get(
             tensor.name, word
         )
-        if tensor.is_output and by_level[level].dense["read"] > 0:
+        if tensor.is_output and own and by_level[level].dense["read"] > 0:
             bits = max(bits, inside)
         by_level[level].width, inside = bits / word, bits
 

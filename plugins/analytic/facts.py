@@ -208,9 +208,10 @@ def _chip(known: ModelTables, chip: Chip) -> dict[str, Any]:
     alone = [charged and memory.shared_words == "separate" for memory in memories]
     waits = [charged and not (own or memory.shares_work) for own, memory in zip(alone, memories, strict=True)]
     width, output = known.layout.problem.widths(chip), known.layout.output
+    own = bool(known.layout.problem.tensor_bits[output].any())
     bits = [width[output, s] * reals["word_bits"][s] for s in range(len(chip)) if known.layout.stored[output, s]]
     return reals | {
-        "word_width": width, "widens": int(bits != sorted(bits, reverse=True)),
+        "word_width": width, "widens": int(own and bits != sorted(bits, reverse=True)),
         "queue": [x.queue_words if wait else np.inf for x, wait in zip(memories, waits, strict=True)], "separate": alone,
         "data_words": [float(data_words(chip, s)) for s in range(len(chip))], "shared": chip.shared_capacity,
         "cluster": [float(level.memory.cluster) for level in levels], "sight": chip.lookahead,

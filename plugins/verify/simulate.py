@@ -106,7 +106,7 @@ class Simulation:
         for t, own in enumerate(self.problem.tensor_bits.tolist()):
             inside = 0.0
             for s in reversed(self.nest.stored(t)):
-                again = t == self.nest.output and self.dense["read", s, t][0] > 0.0
+                again = t == self.nest.output and any(own) and self.dense["read", s, t][0] > 0.0
                 found[t, s] = max(own[s] or self.problem.levels[s].word_bits, inside if again else 0.0)
                 inside = found[t, s]
         return found

@@ -34,10 +34,10 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("7.2 output reads", "counts.py", "ceil(c.read[t, s] * own) if t == m.output", "floor(c.read[t, s] * own) if t == m.output"),
     ("7.3 computes", "computes.py", "            c.left = less(c.left, share)\n            x.emptied", "            x.emptied"),
     ("7.3 one, three or four operands", "computes.py", "c.passed += count", "c.passed += 0.0"),
-    ("8 bandwidth", "cycles.py", "read + floor(read_bits / m.word_bits[s])", "read"),
+    ("8 bandwidth", "cycles.py", "* x.word_width[t, s] + floor(read_bits / m.word_bits[s])", "* x.word_width[t, s]"),
     ("8 rounding of demand", "cycles.py", "ceil(x.demand_read[t, s] / share)", "x.demand_read[t, s] / share"),
     ("9 metadata energy", "cost.py", "ceil(c.read_bits[t, s] / width) * m.price_pj", "c.read_bits[t, s] / width * m.price_pj"),
-    ("10 capacity", "checks.py", "room_of(m, x.most, s) > m.data_words[s]", "room_of(m, x.most, s) > m.data_words[s] + 1000"),
+    ("10 capacity", "checks.py", "words_of(m, x, s) > m.data_words[s]", "words_of(m, x, s) > m.data_words[s] + 1000"),
 ]  # fmt: skip
 
 

@@ -233,6 +233,7 @@ def _levels(rng: random.Random, tensors: Sequence[str]) -> tuple[dict[str, Any],
 def _energies(rng: random.Random, access: float) -> dict[str, float]:
     gated = access * rng.choice((0.0, 0.1))
     own = dict.fromkeys(FULL_ACTIONS, access) | {"metadata_read": access / 4, "metadata_write": access / 4}
+    own |= {"encode": access / 8, "decode": access / 8}
     return own | {state: gated / 4 if state.startswith("gated") else 0.0 for state in LEFT_OUT}
 
 
