@@ -12,7 +12,7 @@ import attrs
 from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import axes_in, chosen_in, read_table
+from sparsemap.study.cells import AXES, axes_in, chosen_in, read_table
 from sparsemap.study.comparison import BROKEN, NAMED, Comparison, compare, compared_axes, cost_of
 from sparsemap.study.effects import HEAD, effects_of, effects_text
 
@@ -45,7 +45,10 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
         counted("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
-        *(counted(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
+        *(
+            counted(WHAT.get(key, key if "." in key else f"{key.rstrip('s')}s"), len(names), _few(names))
+            for key, names in varied.items()
+        ),
         counted("without a valid design", without),
     ]
     chosen = [result.get("chosen") or {} for result in results]
@@ -59,12 +62,13 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         head, *uses = found.use_rows()
         overs = dict.fromkeys([found.over, *found.divided])
         blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
-        blocks += [PageTable(head, uses)] if found.uses and by not in ("searcher", "hardware") else []
+        blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
             lines = [*verdict(networks, registry), *lines]
             if decided := layer_blocks(networks):
                 sections.append(Section("Layers, those that decide first", *decided))
-        title = WHAT.get(by, by).capitalize()
+        title = WHAT.get(by, by)
+        title = title[:1].upper() + title[1:] if "." not in title else title
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if apart := effects_of(rows):
         lines.insert(0, effects_text(apart, cost_of(rows, "seed")))
