@@ -198,7 +198,7 @@ def compare(
     outcomes, folder = outcomes_of(study, plugin_dirs, out, quiet, **given)
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
     rows = [outcome.row for outcome in outcomes]
-    found, apart = comparison.compare(rows, reference, by, chosen), effects_of(rows)
+    found, apart = comparison.compare(rows, reference, by, chosen), [] if by else effects_of(rows)
     failed = any(outcome.state == "failed" for outcome in outcomes)
     found.write(cells.folder_of(piece, out or ""), failed, by)
     if asked := answers():

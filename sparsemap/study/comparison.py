@@ -22,7 +22,7 @@ from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
 from ..writing import write_texts
-from .cells import COMPARISON_FILES, MORE, NAMES, OWN, axes_in, chosen_in, placed
+from .cells import AXES, COMPARISON_FILES, MORE, NAMES, OWN, axes_in, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
@@ -356,7 +356,7 @@ def compare(
     `by` names the compared axis, then with commas the axes of the means (default: hardware). The default reference is the
     default searcher, the variant without additions, or the first. `chosen` has the pieces of each row's design."""
     rows = list(rows)
-    columns = (*NAMES[:-1], *(axes_in(rows[0]) if rows else ()))
+    columns = tuple(dict.fromkeys((*NAMES[:-1], *AXES, *(axes_in(rows[0]) if rows else ()))))
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in columns}
     by, over = axes_of(variants, by, reference)
     if reference and reference not in variants[by]:

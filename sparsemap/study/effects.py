@@ -55,10 +55,11 @@ HEAD = ["axis", "value", "over", "ratio", "95 %", "", "cells"]
 
 
 def effects_of(rows: Sequence[Mapping[str, Any]]) -> list[Effect]:
-    """Effects in the table of a study with two axes or more of several values; largest first, then those of pairs."""
+    """Effects in the table of a study with two axes or more of several values, searchers and cost models left out; largest
+    first, then those of pairs."""
     if not rows:
         return []
-    columns = compared_axes(axes_in(rows[0]))
+    columns = [key for key in compared_axes(axes_in(rows[0])) if key not in ("searcher", "cost_model")]
     values = {key: list(dict.fromkeys(row[key] for row in rows if key in row)) for key in columns}
     axes = [key for key, some in values.items() if len(some) > 1]
     if len(axes) < 2:

@@ -88,7 +88,7 @@ def test_a_command_answers_which_by_how_much_and_how_certain(tmp_path, monkeypat
     done = CliRunner().invoke(cli, ["compare", "study.toml", "--json"])
     assert done.exit_code == 0, done.output
     effects = json.loads(done.stdout)["effects"]
-    assert [effect["axes"] for effect in effects][0] == ["density.Q"]  # five times the work
+    assert effects[0]["axes"] == ["density.Q"]  # five times the work
     assert {tuple(effect["axes"]) for effect in effects} >= {("GLB.capacity",), ("GLB.capacity", "density.Q")}
     assert "workload,hardware,searcher,GLB.capacity,density.Q,seed," in Path("out/table.csv").read_text()
     page = page_of([Path("out")], REGISTRY)

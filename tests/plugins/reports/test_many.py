@@ -453,7 +453,8 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
     (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
     (found,) = re.findall(
         r"bare is better than limited for two, by ([\d.]+)x in energy x time\.(?: Proven: [^.]+\.\d+x\.)? "
-        r"No bandwidth limits GLB of bare; without limits on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. bare takes",
+        r"No bandwidth limits GLB of bare; without limits on chip for either, the same designs differ by "
+        r"([\d.]+)x(?:, and limited is better)?\. bare takes",
         said,
     )
     assert float(found[0]) > 2 * float(found[1]) >= 2
