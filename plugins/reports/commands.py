@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -98,18 +100,20 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.command("plot")
 @click.argument("result", type=click.Path())
 @click.option(
-    "--kind", required=True, metavar="KIND", type=click.Choice(FIGURES),
-    help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
-    "ratios that of a study; all others, such as busy (what each level is busy with) and chip (levels and tiles to scale), take "
-    "one design.",
+    "--kind", metavar="KIND", type=click.Choice(FIGURES),
+    help=f"What is drawn: {listed(FIGURES)}; absent: all that RESULT has, in a folder; convergence and pareto need the folder "
+    "of a search, timeline that of a network, ratios that of a study; all others, such as busy (what each level is busy with) "
+    "and chip (levels and tiles to scale), take one design.",
 )  # fmt: skip
 @click.option(
-    "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
+    "-o", "--out", required=True, type=click.Path(), metavar="FIG", help="A .png, .svg or .pdf; a folder for all kinds."
 )
 @reference_option
 @click.option("--by", default="", metavar="COLUMN,...", help="Of ratios: as in `sparsemap compare`.")
 @plugin_dirs
-def plot_command(result: str, kind: str, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]) -> None:
+def plot_command(
+    result: str, kind: str | None, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]
+) -> None:
     """Draw RESULT as a figure for a paper.
 
     RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
@@ -120,38 +124,56 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
     from sparsemap.problem import design_file
 
     from .explain_many import is_many
-    from .figures import KINDS, PlotSource, figure_of
+    from .figures import KINDS, OF_MANY, PlotSource, figure_of
     from .outcome import DesignOutcome
 
     path = Path(out)
-    if path.suffix.lower() not in STAMPS:
+    if kind and path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
+    if not kind and (path.suffix or path.is_file()):
+        raise SearchError(f"{path}: all figures go in a folder; --kind draws one: {listed(FIGURES)}")
     need("matplotlib", "a figure", "plots")
     if (reference or by) and kind != "ratios":
         raise SearchError(f"{'--reference' if reference else '--by'} is for the kind ratios")
-    if is_many(Path(result)):
-        draw = partial(figure_of, Path(result), kind, reference, by)
-    elif kind not in KINDS:
+    many = is_many(Path(result))
+    if many:
+        draw: Any = partial(figure_of, Path(result), reference=reference, by=by)
+    elif kind and kind not in KINDS:
         raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
     else:
         outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
         if not outcome.valid:
             raise SearchError(f"{result}: the design is {outcome.fault}")
-        draw = partial(KINDS[kind], PlotSource(outcome, Path(result) if Path(result).is_dir() else None))
-    write_figure(draw, path, dpi=300)
-    wrote([path])
+        source = PlotSource(outcome, Path(result) if Path(result).is_dir() else None)
+        draw = partial(_drawn, KINDS, source)
+    if kind:
+        write_figure(partial(draw, kind), path, dpi=300)
+        wrote([path])
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name in OF_MANY if many else KINDS:
+        with suppress(SearchError):  # this result has no such figure
+            write_figure(partial(draw, name), path / f"{name}.png", dpi=300)
+            files.append(path / f"{name}.png")
+    wrote(files)
+
+
+def _drawn(kinds: Any, source: Any, kind: str) -> Any:
+    return kinds[kind](source)
 
 
 @click.command("report")
 @click.argument("results", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option(
-    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="HTML",
-    help="The file.  [default: report.html in the folder of the result; in the working directory for several]",
+    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="An .html page, or the tables as .tex (booktabs).  [default: report.html in the folder of the result; in the working "
+    "directory for several]",
 )  # fmt: skip
 @reference_option
 @plugin_dirs
 def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write a page about RESULTS, as an HTML file.
+    """Write a page about RESULTS, as an HTML file, or its tables for LaTeX.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
     compared side by side, and the page names the best."""
@@ -167,7 +189,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
         return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
     path = out or folder / defaults.PAGE_FILE
-    write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs), reference)))
+    made = page.page_of(results, load(plugin_dirs=plugin_dirs), reference)
+    write_text(path, page.latex(made) if path.suffix == ".tex" else page.html(made))
     wrote([path])
     if lost := [text for folder in results if (text := gone(folder))]:
         raise SearchError("; ".join(lost))

@@ -10,6 +10,7 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.searching.result import RESULT_FILE
 
 from .content import Page, in_one_unit
+from .latex import latex as latex
 
 
 def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:

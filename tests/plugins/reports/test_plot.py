@@ -186,3 +186,23 @@ def test_results_whose_names_look_like_formulas_are_drawn_and_reported(tmp_path)
     for name in ("one", "two"):
         page = CliRunner().invoke(cli, ["report", str(tmp_path / name), "-o", str(tmp_path / f"{name}.html")])
         assert page.exit_code == 0, page.output
+
+
+def test_without_a_kind_all_figures_of_a_result_go_in_a_folder(folder, tmp_path):
+    done = plot(folder, "-o", tmp_path / "figures")
+    assert done.exit_code == 0, done.output
+    names = {path.stem for path in (tmp_path / "figures").iterdir()}
+    assert {"convergence", "energy", "cycles", "chip", "busy", "loopnest", "roofline", "space"} <= names <= set(KINDS)
+    assert "all figures go in a folder; --kind draws one" in plot(folder, "-o", tmp_path / "a.svg").output
+
+
+def test_the_tables_of_a_page_are_latex(folder, tmp_path):
+    file = tmp_path / "tables.tex"
+    done = CliRunner().invoke(cli, ["report", str(folder), "-o", str(file)])
+    assert done.exit_code == 0, done.output
+    text = file.read_text()
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == text.count(r"\toprule") > 2
+    body = [line for line in text.splitlines() if not line.startswith("%")]
+    assert not any(re.search(r"(?<!\\)[%#_]", line) for line in body)
+    rows = [line for line in body if line.endswith(r"\\")]
+    assert rows and re.search(r"\$\d\.\d+\\times10\^\{\d+\}\$", text)
