@@ -173,7 +173,7 @@ def _drawn(kinds: Any, source: Any, kind: str) -> Any:
 @reference_option
 @plugin_dirs
 def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write a page about RESULTS, as an HTML file, or its tables for LaTeX.
+    """Write a page about RESULTS: HTML, or LaTeX tables.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
     compared side by side, and the page names the best."""

@@ -4,8 +4,8 @@ A registry without the defaults works as well, if everything is named."""
 
 SPACE = "full"
 OBJECTIVE = "edp"
-START = ("mm3", "mobile")
-"""The workload and the hardware copied by `init`."""
+START = ("mm3", "mobile", "cloud")
+"""The workload and the hardware copied by `init`, and another hardware."""
 COST_MODEL = "physical"
 FIDELITIES = ("timeloop", "physical")
 """Cost models for additional evaluations of a result, if of the same type as the cost model of the search."""

@@ -94,7 +94,7 @@ def _pairs(
         if ratio is None:
             continue
         still = improving & {(a, b), (first, usual), (a, usual), (first, b)}
-        word = OPEN if still and ratio.noise else "alone" if ratio.noise else ratio.word
+        word = OPEN if still and ratio.noise else ratio.word
         found.append(Effect((one, other), (a, b), (first, usual), ratio, word, sum(map(len, problems))))
     return found
 
@@ -119,7 +119,7 @@ def effects_text(found: Sequence[Effect], cost: str) -> str:
             value, over, mean, low, high = over, value, 1 / mean, 1 / high if high else None, 1 / low if low else None
         sure = effect.word if effect.word in ("noise", OPEN, "one seed") else f"{_range(low, high)} at 95 %"
         parts.append(f"{axis}: {value} is best, {times(mean)} of {over} ({sure})")
-    pairs = [x for x in found if x.pair and x.size > MOST and x.word not in ("alone", OPEN, "one seed")]
+    pairs = [x for x in found if x.pair and x.size > MOST and x.word not in ("noise", OPEN, "one seed")]
     text = f"Effects on {NAMED[cost]}, the largest first: {'; '.join(parts)}."
     if pairs:
         one = pairs[0]

@@ -460,9 +460,12 @@ def test_verbs_of_earlier_releases_work_and_say_their_name(old, new):
 def test_init_writes_what_a_search_takes():
     text = forking.run(["-m", "sparsemap", "init", "mine"]).stdout
     assert "sparsemap search mine/workload.toml mine/hardware.toml" in text
-    assert run("check", "mine").stdout.count(": fine") == 2
+    assert run("check", "mine").stdout.count(": fine") == 3
     assert "# " in Path("mine/hardware.toml").read_text("utf-8")
-    assert "mine/workload.toml, mine/hardware.toml exist" in forking.run(["-m", "sparsemap", "init", "mine"]).stderr
+    assert (
+        "mine/workload.toml, mine/hardware.toml, mine/study.toml exist"
+        in forking.run(["-m", "sparsemap", "init", "mine"]).stderr
+    )
 
 
 def test_import_goes_by_the_kind_of_file():
