@@ -12,7 +12,7 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
-from .wording import chip_text, einsum_text, problem_texts
+from .wording import chip_text, density_text, einsum_text, problem_texts
 
 REASONS_SHOWN = 8
 
@@ -33,6 +33,8 @@ class SummaryText(Exporter):
         numbers.append(["cycles", format_count(best.cycles) + limit])
         if text := chip_text(best.costs, best.design.units_mm2):
             numbers.append(["chip", text])
+        if text := density_text(problem, best.costs, found):
+            numbers.append(["power", styled(text, "warning")])
         if result.bound is not None and result.gap is not None:
             proof = f"{result.bound:.3e}{unit}, proven for these sizes in space {result.space}: {result.gap:.2f}x"
             if result.broken_bound:

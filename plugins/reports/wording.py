@@ -13,6 +13,7 @@ from sparsemap import Format, Mechanism, Tensor
 from sparsemap.problem.designs import Design, Loop, Rank
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
+from sparsemap.searching.breakdown import Breakdown
 from sparsemap.spec.units import format_count, format_energy, scaled_text
 
 HARD_BLANK = "\N{NO-BREAK SPACE}"
@@ -164,6 +165,8 @@ def area_text(mm2: float) -> str:
     return f"{mm2:,.3g} mm2" if math.isfinite(mm2) else "-"
 
 
+DENSEST_W_MM2 = 0.5
+"""Power per area, without DRAM, from which a chip is doubted."""
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
 COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
 
@@ -172,6 +175,16 @@ def chip_text(costs: Mapping[str, float], units_mm2: float = 0.0) -> str:
     """`10.4 us, 25 W, 52.1 mm2`: costs derived from the chip; "" if none. `units_mm2`: sparse units beside the chip."""
     found = ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
     return f"{found} + {area_text(units_mm2)} of sparse units" if found and units_mm2 else found
+
+
+def density_text(problem: Problem, costs: Mapping[str, float], found: Breakdown) -> str:
+    """A warning of more power per area on chip than published chips have; empty below, or if unknown."""
+    outside = {level.name for level in problem.levels if level.capacity_bits is None} | {"idle"}
+    pj = math.fsum(math.fsum(spent.values()) for name, spent in found.energies.items() if name not in outside)
+    area_mm2, seconds = costs.get("area_mm2"), costs.get("seconds")
+    density = pj * 1e-12 / (seconds * area_mm2) if seconds and area_mm2 else 0.0
+    text = f"{density:.2g} W/mm2 on chip, more than the {DENSEST_W_MM2} of the densest published chips"
+    return text if density > DENSEST_W_MM2 else ""
 
 
 def bandwidth_text(level: Level) -> str:

@@ -25,7 +25,7 @@ from ..front import front_chart
 from ..outcome import DesignOutcome
 from ..tables import PageTable, number, numbers, share
 from ..variants import ALL, Base, Free, freed
-from ..wording import change_text, einsum_text, problem_texts, time_text
+from ..wording import change_text, density_text, einsum_text, problem_texts, time_text
 from . import design
 from .content import Headline, Page, Section, Text, counted, made, totals
 
@@ -47,6 +47,8 @@ def page(path: Path, registry: Registry) -> Page:
         warnings.append(f"The cost model of today says {again} of this design; its search said {table['edp']:.3e}.")
     if table.get("interrupted"):
         warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
+    if dense := density_text(problem, outcome.costs, outcome.breakdown):
+        warnings.append(f"{dense}.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
     energies, busy, room = design.energies(outcome, free), design.cycles(outcome), [x for x in pictures if x]
