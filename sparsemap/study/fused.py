@@ -81,6 +81,8 @@ class FusedPlan:
 
     @classmethod
     def of(cls, plan: Plan, operations: str = "fused", matched: bool = False, pins: bool = False) -> FusedPlan:
+        """Its layers keep one choice of sizes, since their genomes are designs of all searches of the layer."""
+        plan = attrs.evolve(plan, cells=tuple(attrs.evolve(cell, raced=False) for cell in plan.cells))
         graph = graph_of(plan.graph, plan.batch)
         return cls(plan=plan, graph=graph, operations=operations, matched=matched, pins=pins)
 
@@ -270,7 +272,7 @@ class FusedPlan:
         """Cells by content and tensors on chip; without tensors on chip, the cells of the plan."""
         found: dict[str, dict[Kept, Cell]] = {}
         for content, own in self.own.items():
-            cell, name = attrs.evolve(own, raced=False), self.layers[content][0].node.name
+            cell, name = own, self.layers[content][0].node.name
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             held = np.floor(self.held[self.layers[content][0].name])
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
