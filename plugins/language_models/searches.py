@@ -13,6 +13,7 @@ import attrs
 from sparsemap.errors import SearchError
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem.network import weights_of
+from sparsemap.problem.problem import Problem
 from sparsemap.study.cells import Cell, Outcome
 from sparsemap.study.fused import FusedPlan, whole_of
 from sparsemap.study.fused_result import FusedResult
@@ -49,6 +50,8 @@ class Searches:
     """Distinct searches; the folder's name tells what is searched, so that a later run finds the same search."""
     shared: Mapping[str, Cell]
     """Distinct search by content."""
+    owners: Mapping[str, tuple[FusedPlan, Cell]]
+    """By folder of a distinct search, a plan with this search, and the plan's own cell."""
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class Searches:
         found = {point: tuple(planned(point, part) for part in parts) for point, parts in points.items()}
         shared: dict[str, Cell] = {}
         places: dict[str, str] = {}
+        owners: dict[str, tuple[FusedPlan, Cell]] = {}
         for whole in known.values():
             for cell in whole.cells:
                 content = content_of(cell)
@@ -83,7 +87,13 @@ class Searches:
                     cell, folder=str(folder / "layers" / name), after=tuple(places[each] for each in cell.after)
                 )
                 places[cell.folder] = shared.setdefault(content, own).folder
-        return cls(found, tuple(shared.values()), shared)
+                owners.setdefault(places[cell.folder], (whole, cell))
+        return cls(found, tuple(shared.values()), shared, owners)
+
+    def problem(self, cell: Cell) -> Problem:
+        """The problem of a distinct search, with the tables of its plan."""
+        whole, own = self.owners[cell.folder]
+        return whole.loaded(own)
 
     @property
     def plans(self) -> list[FusedPlan]:

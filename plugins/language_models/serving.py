@@ -80,8 +80,11 @@ def served(
 
         with watched(searches.cells) if watched else nullcontext() as progress:
             told: Progress | None = progress
-            run_cells(searches.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, told, overwrite=overwrite)
-        if lacking := {one.cell.workload: one for one in ended if one.numbers.get("edp") is None}:
+            args = {"plugin_dirs": plugin_dirs}
+            run_cells(searches.cells, keep, args, jobs, told, "", searches.problem, overwrite)
+        # with tensors on chip a layer may have no design, as one that leaves them no room
+        alone = [one for one in ended if "resides" not in one.cell.parts["workload"]]
+        if lacking := {one.cell.workload: one for one in alone if one.numbers.get("edp") is None}:
             why = next((one.error or no_design(one.numbers)) for one in lacking.values())
             raise SearchError(f"{model.name} on {chip.name}: no design for {listed(lacking)}: {why}")
         results = searches.results(ended, write=bool(out))

@@ -62,11 +62,6 @@ def counts(name, tokens, batch, phase):
     return batch * (tokens * (met + pair * tokens) + head), weights + head, batch * cache * tokens
 
 
-def llama3_8b_w4a16_ratio(group=128):
-    """Bits of a weight of 4 bits with a share of a 16-bit scale, over 16."""
-    return (4 + 16 / group) / 16
-
-
-def times(macs, weight_bytes, cache_bytes, multipliers, hertz, bytes_per_s):
+def least_seconds(macs, weight_bytes, cache_bytes, multipliers, hertz, bytes_per_s):
     """Least seconds: of all multipliers at work, and of weights and cache at the bandwidth."""
     return max(macs / multipliers / hertz, math.fsum([weight_bytes, cache_bytes]) / bytes_per_s)
