@@ -102,7 +102,7 @@ class BlockLayers:
         self.linear(f"{prefix}up_proj", given, self.model.hidden, size, **how)
         made = f"{prefix}up_proj"
         if self.model.gated:
-            made = self.add(f"{prefix}gated", "multiply", f"{prefix}gate_proj", made)
+            made = self.add(f"{prefix}gated", "multiply", f"{prefix}gate_proj", made, silu=True)
         return self.linear(f"{prefix}down_proj", made, size, self.model.hidden, **how)
 
     def experts(self) -> list[str]:

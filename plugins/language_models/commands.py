@@ -77,7 +77,7 @@ def language_model(
     from sparsemap.cli.study import write_command
     from sparsemap.pieces.loading import load
 
-    from .report import WIDE, about, draw, table, write
+    from .report import WIDE, about, check, draw, table, write
     from .serving import points_of, served
 
     registry = load(plugin_dirs=plugin_dirs)
@@ -95,6 +95,8 @@ def language_model(
         return study_progress(quiet, cells, out)
 
     points = points_of(found, contexts, batches, phase, prompts)
+    if out and not how["overwrite"]:
+        check(Path(out), found.name)
     serving = served(registry, found, hardware, points, bits, out, watched=watched, plugin_dirs=plugin_dirs, **how)
     written = write(serving, Path(out)) if out else []
     if out:

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 from sparsemap.csv_files import csv_text
+from sparsemap.errors import SearchError
 from sparsemap.file_formats import FileFormat
 from sparsemap.files import percent
 from sparsemap.plots import COLOURS, MARKERS, Figure, plain_log, save, subplots
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, scaled_text
 from sparsemap.study.traffic import bytes_text
 from sparsemap.writing import write_texts
@@ -20,23 +22,24 @@ from .steps import BYTES, ServedStep
 SERVING = FileFormat("serving", "`serving.json` of a language model; also for `serving.csv`")
 NAME = "serving"
 """Stem of the files."""
-HEAD = ["phase", "context", "batch", "time", "tokens/s", "roofline", "share", "bound by", "energy/token"]
+HEAD = ["phase", "context", "batch", "time", "tokens/s", "roofline", "share", "bound by", "energy", *BYTES, "limit"]
 WIDE = (12, 9, 10, 11, 7)
 """Columns that narrow terminals leave out, first to last."""
 
 
 def table(serving: Serving) -> list[list[str]]:
-    """A row per step: time to the first token of prefill, time per token of decode; bytes of the outermost level."""
-    return [[*HEAD, *(f"{kind}/token" for kind in BYTES), "limited by"], *map(_cells, serving.steps)]
+    """A row per step: its time; energy and bytes of the outermost level per token."""
+    return [HEAD, *map(_cells, serving.steps)]
 
 
 def _cells(step: ServedStep) -> list[str]:
     point, roof = step.point, step.roofline
     energy = scaled_text(step.energy_pj * 1e-12 / step.tokens, "J")
+    limit = f"{step.limit[0].removeprefix('bandwidth of ')} {percent(step.limit[1])}"
     return [
         point.phase, f"{point.tokens:,}", f"{point.batch:,}", scaled_text(step.seconds, "s"), f"{step.per_s:,.4g}",
         f"{step.tokens / roof.seconds:,.4g}", percent(step.of_roofline), roof.binding, energy,
-        *(bytes_text(step.moved[kind] / step.tokens) for kind in BYTES), f"{step.limit[0]} {percent(step.limit[1])}",
+        *(bytes_text(step.moved[kind] / step.tokens) for kind in BYTES), limit,
     ]  # fmt: skip
 
 
@@ -47,8 +50,17 @@ def about(serving: Serving) -> list[str]:
         f"{serving.model.name} on {serving.hardware}: {format_count(serving.model.parameters)} parameters; "
         f"weights {bits.weight:g} bits, cache {bits.cache} bits, activations {bits.activation} bits",
         f"{serving.searches} searches of {known['budget']:,} designs each, {known['searcher']}, seed {known['seed']}; "
-        "equal layers share a search, equal blocks are counted",
+        "energy and bytes are those of a token",
     ]
+
+
+def check(folder: Path, model: str) -> None:
+    """SearchError for a folder with the results of another model."""
+    if (folder / f"{NAME}.json").is_file():
+        other = read_result(folder / f"{NAME}.json", SERVING).get("model")
+        if other != model:
+            text = f"{folder} has the results of {other}; give another folder with --out, or --overwrite"
+            raise SearchError(text)
 
 
 def write(serving: Serving, folder: Path) -> list[Path]:

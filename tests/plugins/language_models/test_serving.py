@@ -135,6 +135,9 @@ def test_a_run_writes_table_json_and_figure_and_goes_on_with_more_contexts(small
         "serving.svg",
     }
     assert Path("out/decode-128-x1/block/fused.csv").is_file()
+    Path("other.toml").write_text(SMALL.replace("small", "other"), "utf-8")
+    refused = run("run", "other.toml", *small[2:], "--out", "out", code=2).output
+    assert refused.startswith("out has the results of small; give another folder with --out, or --overwrite")
 
 
 def test_jobs_change_nothing_and_json_has_all_steps(small):
