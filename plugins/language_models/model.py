@@ -67,7 +67,9 @@ class Image:
     patch: int = attrs.field(validator=POSITIVE)
     """Rows and columns of a patch, a token each."""
     channels: int = attrs.field(default=3, validator=POSITIVE)
+    """Colours of a pixel."""
     classes: int = attrs.field(validator=POSITIVE)
+    """Outputs of the head."""
 
     def __attrs_post_init__(self) -> None:
         if self.size % self.patch:

@@ -109,7 +109,7 @@ def small(tmp_path, monkeypatch):
 def test_a_run_writes_table_json_and_figure_and_goes_on_with_more_contexts(small):
     small = (*small, "--phase", "decode")
     first = run(*small, "--context", "64", "--out", "out")
-    assert "bandwidth of DRAM" in first.stdout and "small on edge-16gbps" in first.stdout
+    assert "DRAM 9" in first.stdout and "small on edge-16gbps" in first.stdout
     done = {path.name for path in Path("out", "layers").iterdir()}
     stamps = {name: Path("out", "layers", name, "result.json").stat().st_mtime_ns for name in done}
     run(*small, "--context", "64,128", "--out", "out")
