@@ -110,7 +110,7 @@ class BlockLayers:
         experts, hidden, rows = self.model.experts, self.model.hidden, self.point.rows
         assert experts is not None
         groups, each = spread(rows * experts.active, experts.count)
-        self.linear("router", "norm2", hidden, experts.count)
+        self.linear("router", "norm2", hidden, experts.count, density={"Q": 1.0})
         self.add("sent", "transform", "norm2", "router", shape=[groups, each, hidden])
         made = self.feed_forward("experts.", "sent", experts.size, each, groups)
         found = [self.add("mixed", "transform", made, "router", shape=shape(rows, hidden))]
@@ -125,12 +125,12 @@ class BlockLayers:
         return name
 
     def linear(
-        self, name: str, given: str, k: int, n: int, rows: int = 0, groups: int = 1, output: int | None = None
-    ) -> str:
+        self, name: str, given: str, k: int, n: int, rows: int = 0, groups: int = 1, output: int | None = None, **own: Any
+    ) -> str:  # fmt: skip
         widths = self.widths
         made = widths.activation if output is None else output
         about: dict[str, Any] = {"m": rows or self.point.rows, "k": k, "n": n, "groups": groups}
-        return self.add(name, "linear", given, **about, **widths.key(widths.activation, widths.weight, made))
+        return self.add(name, "linear", given, **about, **own, **widths.key(widths.activation, widths.weight, made))
 
 
 def products(

@@ -29,6 +29,17 @@ class Sizes(click.ParamType):
         return tuple(dict.fromkeys(int(one[1]) * (1024 if one[2] else 1) for one in found if one))
 
 
+def density_of(text: str) -> Any:
+    """A share of nonzeros, or the table of an N:M density."""
+    if found := re.fullmatch(r"([1-9]\d?):([1-9]\d?)", text):
+        n, m = int(found[1]), int(found[2])
+        if n < m:
+            return {"type": "n-of-m", "n": n, "m": m}
+    elif re.fullmatch(r"1|0?\.\d*[1-9]\d*", text):
+        return float(text)
+    raise click.BadParameter(f"{text!r} is no share of nonzeros; expected 0.5 or 2:4, for example")
+
+
 @click.command("language-model", cls=SpecRunner, runs="language-model")
 @click.argument("model")
 @click.option("--hardware", required=True, metavar="HARDWARE", help="A name or a TOML file.")
@@ -43,6 +54,10 @@ class Sizes(click.ParamType):
     "--prompts", type=click.IntRange(min=1), default=1, show_default=True, help="Prompts that prefill reads at a time."
 )
 @click.option("--phase", default="", metavar="PHASE", help="prefill, decode or encode.  [default: all of the model]")
+@click.option(
+    "--weights", "density", default="1", callback=lambda _, __, text: density_of(text), metavar="SHARE|N:M",
+    help="Nonzeros among the weights of blocks, such as 0.5 or 2:4.  [default: dense]",
+)  # fmt: skip
 @click.option("--weight-bits", type=click.IntRange(1, 64), help="Of weights.  [default: the hardware's word]")
 @click.option("--group", type=click.IntRange(min=1), help="Weights that share a 16-bit scale.  [default: no scales]")
 @click.option("--cache-bits", type=click.IntRange(1, 64), help="Of keys and values.  [default: those of activations]")

@@ -29,15 +29,17 @@ class Part:
     """Whether keys and values are rows of the cache."""
 
 
-def parts_of(model: LanguageModel, point: Point, widths: Widths) -> list[Part]:
-    """The networks of a step in order.
+def parts_of(model: LanguageModel, point: Point, widths: Widths, density: Any = 1.0) -> list[Part]:
+    """The networks of a step in order. `density`: of the weights of blocks, without routers.
 
     The embedding is a gather: the first block reads rows of the table in place of rows of another block."""
     found = [Part("patches", 1, _patches(model.image, model, point, widths))] if model.image else []
     for routed, count in model.blocks.items():
         name = "expert-block" if routed else "block"
         layers = BlockLayers(model, point, widths).of(routed)
-        found.append(Part(name, count, _network(model, name, layers, shape(point.rows, model.hidden))))
+        table = _network(model, name, layers, shape(point.rows, model.hidden))
+        table |= {"defaults": {"linear": {"density": {"Q": density}}}} if density != 1.0 else {}
+        found.append(Part(name, count, table))
     if point.phase == PREFILL:
         found.append(_attention(model, point, widths))
     outputs = model.image.classes if model.image else 0 if model.encoder else model.vocabulary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import attrs
 
 from sparsemap.errors import SearchError
 from sparsemap.pieces.registry import Registry
-from sparsemap.problem.network import weights_of
 from sparsemap.problem.problem import Problem
 from sparsemap.study.cells import Cell, Outcome
 from sparsemap.study.fused import FusedPlan, whole_of
@@ -32,13 +32,15 @@ class PlannedPart:
     whole: FusedPlan
 
     @property
-    def macs(self) -> int:
-        return sum(node.repeat * node.macs for node in self.whole.plan.nodes)
+    def macs(self) -> float:
+        """Multiplications of a run without zeros in operands."""
+        return math.fsum(node.macs * math.prod(node.densities.values()) for node in self.whole.plan.nodes)
 
     @property
-    def weights(self) -> int:
-        """Weights read by a run of the part."""
-        return weights_of(self.whole.plan.nodes)
+    def weights(self) -> float:
+        """Nonzero weights read by a run of the part."""
+        nodes = [(node, getattr(node.piece, "weights", "")) for node in self.whole.plan.nodes]
+        return math.fsum(node.weights * node.densities[name] for node, name in nodes if name)
 
 
 @attrs.frozen

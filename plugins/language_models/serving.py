@@ -62,16 +62,16 @@ def points_of(
 def served(
     registry: Registry, model: LanguageModel, hardware: Any, points: Sequence[Point], bits: Mapping[str, int | None],
     out: str = "", jobs: int = 1, watched: Callable[[Sequence[Cell]], Any] | None = None, overwrite: bool = False,
-    plugin_dirs: Sequence[str] = (), **how: Any,
+    plugin_dirs: Sequence[str] = (), density: Any = 1.0, **how: Any,
 ) -> Serving:  # fmt: skip
-    """Searches and plans all steps. `bits`: arguments of `Widths.of`; `how`: arguments of `plan_of`.
+    """Searches and plans all steps. `bits`: arguments of `Widths.of`; `density`: of weights; `how`: of `plan_of`.
 
     `watched` is a context with the progress of the searches. SearchError for layers without a design."""
     chip = piece_of(registry, "hardware", hardware)
     widths = Widths.of(chip.word_bits, **bits)
     place = nullcontext(out) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
-        parts = {point: parts_of(model, point, widths) for point in dict.fromkeys(points)}
+        parts = {point: parts_of(model, point, widths, density) for point in dict.fromkeys(points)}
         searches = Searches.of(registry, hardware, parts, not_of_a_search(folder), **how)
         ended: list[Outcome] = []
 
@@ -94,6 +94,7 @@ def served(
         steps = tuple(ServedStep.of(model, point, widths, own, results) for point, own in searches.points.items())
         base = next(iter(results.values())).base
         about = {key: getattr(base, key) for key in ("searcher", "space", "technology", "budget", "seed")}
+        about |= {"density": density}
         return Serving(
             model=model, hardware=base.hardware, widths=widths, steps=steps, searches=len(searches.cells), about=about
         )

@@ -22,9 +22,10 @@ BYTES = ("weights", "cache", "activations")
 
 @attrs.frozen(kw_only=True)
 class Roofline:
-    """Least time of a step: its weights and its cache cross the outermost level once, and all multipliers work."""
+    """Least time of a step: nonzero weights and cache cross the outermost level once, and all multipliers work on
+    nonzeros."""
 
-    macs: int
+    macs: float
     weight_bytes: float
     cache_bytes: float
     memory_s: float
@@ -35,8 +36,8 @@ class Roofline:
         cls, model: LanguageModel, point: Point, widths: Widths, parts: Sequence[PlannedPart], chip: Chip
     ) -> Roofline:
         """Decode reads the rows seen and writes one; prefill writes all rows."""
-        macs = sum(one.part.count * one.macs for one in parts)
-        weights = sum(one.part.count * one.weights for one in parts) * widths.weight / 8.0
+        macs = math.fsum(one.part.count * one.macs for one in parts)
+        weights = math.fsum(one.part.count * one.weights for one in parts) * widths.weight / 8.0
         rows = model.seen(point.tokens) if point.phase == DECODE else point.tokens
         cache = model.layers * point.batch * rows * model.cache_words * widths.cache / 8.0
         clock = float(chip.clock_hz)

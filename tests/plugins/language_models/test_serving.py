@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def test_decode_moves_weights_once_for_all_sequences_and_the_cache_of_each(decod
         assert step.moved["activations"] < 0.02 * sum(step.moved.values())
 
 
+def test_weights_with_2_of_4_move_half_of_the_words_and_two_bits_for_each():
+    """16 bits of data and 2 of place per nonzero; the head is dense. The roofline counts the nonzeros alone."""
+    registry = load()
+    table = tomllib.loads(SMALL)
+    model = registry.build("language-model", table)
+    half = {"type": "n-of-m", "n": 2, "m": 4}
+    point = Point("decode", 64, 1)
+    (step,) = served(registry, model, "mobile", [point], {}, density=half, budget=60, **HOW).steps
+    blocks, head = model.parameters - 2 * 512 * 2000, 512 * 2000
+    assert step.moved["weights"] == pytest.approx(blocks * (16 + 2) / 2 / 8 + 2 * head, rel=0.02)
+    assert step.roofline.weight_bytes == blocks + 2 * head
+
+
 def test_prefill_on_a_chip_with_fast_memories_takes_the_time_of_its_products_within_two_per_cent():
     (step,) = serve(FAST, [Point("prefill", 512, 1)], budget=40).steps
     macs, weights, cache = counts("llama3-8b", 512, 1, "prefill")
@@ -141,6 +155,7 @@ def test_a_run_writes_table_json_and_figure_and_goes_on_with_more_contexts(small
 
 
 def test_jobs_change_nothing_and_json_has_all_steps(small):
+    small = (*small[:-1], 4)
     alone, both = (json.loads(run(*small, "--context", "32", "--json", *more).stdout) for more in ((), ("--jobs", 2)))
     assert alone == both and [step["phase"] for step in alone["steps"]] == ["prefill", "decode"]
 
@@ -154,6 +169,7 @@ def test_jobs_change_nothing_and_json_has_all_steps(small):
         (("llama3-8b", "--hardware", "mobile", "--phase", "encode"), "phase is 'encode', and llama3-8b has prefill, decode"),
         (("vit-base-patch16", "--hardware", "mobile", "--context", "64"), "--context: vit-base-patch16 reads one image"),
         (("bert-base-uncased", "--hardware", "mobile", "--cache-bits", "8"), "--cache-bits: bert-base-uncased is an encoder"),
+        (("llama3-8b", "--hardware", "mobile", "--weights", "4:2"), "'4:2' is no share of nonzeros; expected 0.5 or 2:4"),
         (("llama3-8b",), "Missing option '--hardware'"),
     ],
 )  # fmt: skip
