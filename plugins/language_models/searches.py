@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ class Searches:
         return list({id(one.whole): one.whole for parts in self.points.values() for one in parts}.values())
 
     def results(self, outcomes: Iterable[Outcome], write: bool) -> dict[int, FusedResult]:
-        """Result by identity of a plan, for plans with all searches; `write` also writes tables and designs of each."""
+        """Result by identity of a plan, for plans with all searches; `write` also writes tables, plans and layers of
+        each."""
         by_folder = {outcome.cell.folder: outcome for outcome in outcomes}
         found: dict[int, FusedResult] = {}
         for whole in self.plans:
@@ -111,6 +113,8 @@ class Searches:
             pairs = zip(whole.cells, ended, strict=True)
             own = [attrs.evolve(outcome, cell=cell) for cell, outcome in pairs if outcome is not None]
             if len(own) == len(ended):
+                for cell in whole.plan.cells if write else ():  # where reports of a network look for its layers
+                    shutil.copytree(self.shared[content_of(cell)].folder, cell.folder, dirs_exist_ok=True)
                 result = kept(whole, own, write=write)
                 assert isinstance(result, FusedResult)
                 found[id(whole)] = result
