@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -11,51 +10,35 @@ import click
 
 from sparsemap.cli.verbs import SpecRunner
 
-SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
+
+def _sizes(ctx: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
+    from .texts import sizes_of
+
+    return sizes_of(text)
 
 
-class Sizes(click.ParamType):
-    """Whole numbers with commas, also in units of 1,024: `1k,4k`."""
+def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
+    from .texts import density_of
 
-    name = "sizes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        found = [SIZE.fullmatch(part.strip()) for part in str(value).split(",")]
-        if None in found:
-            wrong = str(value).split(",")[found.index(None)].strip()
-            self.fail(f"{wrong!r} is no number from 1 on; expected numbers such as 512 or 4k, with commas", param, ctx)
-        return tuple(dict.fromkeys(int(one[1]) * (1024 if one[2] else 1) for one in found if one))
-
-
-def density_of(text: str) -> Any:
-    """A share of nonzeros, or the table of an N:M density."""
-    if found := re.fullmatch(r"([1-9]\d?):([1-9]\d?)", text):
-        n, m = int(found[1]), int(found[2])
-        if n < m:
-            return {"type": "n-of-m", "n": n, "m": m}
-    elif re.fullmatch(r"1|0?\.\d*[1-9]\d*", text):
-        return float(text)
-    raise click.BadParameter(f"{text!r} is no share of nonzeros; expected 0.5 or 2:4, for example")
+    return density_of(text)
 
 
 @click.command("language-model", cls=SpecRunner, runs="language-model")
 @click.argument("model")
 @click.option("--hardware", required=True, metavar="HARDWARE", help="A name or a TOML file.")
 @click.option(
-    "--context", "contexts", type=Sizes(), default="2k", show_default=True, metavar="TOKENS,...",
+    "--context", "contexts", callback=_sizes, default="2k", show_default=True, metavar="TOKENS,...",
     help="Tokens of a sequence: the prompt of prefill, and what decode has seen, its own token included.",
 )  # fmt: skip
 @click.option(
-    "--batch", "batches", type=Sizes(), default="1", show_default=True, metavar="N,...", help="Sequences at a time.",
+    "--batch", "batches", callback=_sizes, default="1", show_default=True, metavar="N,...", help="Sequences at a time.",
 )  # fmt: skip
 @click.option(
     "--prompts", type=click.IntRange(min=1), default=1, show_default=True, help="Prompts that prefill reads at a time."
 )
 @click.option("--phase", default="", metavar="PHASE", help="prefill, decode or encode.  [default: all of the model]")
 @click.option(
-    "--weights", "density", default="1", callback=lambda _, __, text: density_of(text), metavar="SHARE|N:M",
+    "--weights", "density", default="1", callback=_density, metavar="SHARE|N:M",
     help="Nonzeros among the weights of blocks, such as 0.5 or 2:4.  [default: dense]",
 )  # fmt: skip
 @click.option("--weight-bits", type=click.IntRange(1, 64), help="Of weights.  [default: the hardware's word]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any, ClassVar
@@ -70,16 +69,9 @@ class Converter:
     """Area per unit."""
 
 
-VECTOR_STEPS = ("exponential", "division", "other")
-"""Kinds of steps of a vector unit."""
-
-
-def _of_steps(_: object, attribute: attrs.Attribute, values: Mapping[str, float]) -> None:
-    for key, value in values.items():
-        if key not in VECTOR_STEPS:
-            raise SpecError.at("", key, unknown("kind of step", key, VECTOR_STEPS))
-        if not 0.0 <= value < math.inf:
-            raise SpecError.at("", key, f"is {value:g}, expected a number from 0 on")
+VECTOR_STEPS: Any = attrs.validators.deep_mapping(
+    attrs.validators.in_(("exponential", "division", "other")), attrs.validators.ge(0)
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -88,9 +80,9 @@ class VectorUnit:
 
     lanes: int = attrs.field(validator=attrs.validators.ge(1))
     """Words at a time, of the whole chip."""
-    cycles: Mapping[str, float] = attrs.field(factory=dict, validator=_of_steps)
+    cycles: Mapping[str, float] = attrs.field(factory=dict, validator=VECTOR_STEPS)
     """Cycles of a lane per step, by kind `exponential`, `division` and `other`; absent: 1."""
-    pj: Mapping[str, float] = attrs.field(factory=dict, validator=_of_steps)
+    pj: Mapping[str, float] = attrs.field(factory=dict, validator=VECTOR_STEPS)
     """Energy per step, by kind; absent: 0."""
 
 

@@ -85,8 +85,8 @@ def test_gates_and_norms_tell_their_steps() -> None:
     ("vector", "fault"),
     [
         ({"lanes": 0}, "vector.lanes: is 0, expected at least 1"),
-        ({"lanes": 4, "pj": {"exp": 1.0}}, "vector.pj.exp: no kind of step 'exp'; known: division, exponential, other"),
-        ({"lanes": 4, "cycles": {"other": -1.0}}, "vector.cycles.other: is -1, expected a number from 0 on"),
+        ({"lanes": 4, "pj": {"exp": 1.0}}, "vector.pj: expected 'exponential' or 'division' or 'other', found 'exp'"),
+        ({"lanes": 4, "cycles": {"other": -1.0}}, "vector.cycles: is -1.0, expected at least 0"),
     ],
 )
 def test_a_wrong_unit_is_told_with_its_key(vector: dict[str, Any], fault: str) -> None:
