@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,10 @@ def main() -> None:
     write_figure(empty_tiles, HERE / "empty-tiles.svg")
     write_figure(metadata, HERE / "metadata.svg")
     sparsemap = [sys.executable, "-m", "sparsemap"]
+    with tempfile.TemporaryDirectory() as folder:
+        points = ["--context", "1k,4k,16k,32k,128k", "--batch", "1,16,256", "--budget", "200"]
+        subprocess.run([*sparsemap, "run", "llama3-8b", "--hardware", "mobile", *points, "--out", folder], check=True)
+        shutil.copy(Path(folder, "serving.svg"), HERE / "language-models.svg")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([*sparsemap, "search", "mm3", "cloud", "--quiet", "--out", folder], check=True)
         for kind in ("loopnest", "energy", "cycles", "roofline"):

@@ -212,7 +212,8 @@ def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
             sizes[dim] = max(alike, key=lambda size: (len(divisors(size)), -size))
     if not best < BETTER * first or not taken(problem, sizes):
         return None
-    least = problem.laid_out(base.sizes).lower_bound
+    # also for a search without a bound: its designs may be those of a longer search
+    least = attrs.evolve(problem, bounded=True).laid_out(base.sizes).lower_bound
     if least is None or first < TOLD * score_of(least):
         return None
     return Padding(sizes, f"for tiles that fit: {best / first:.2g}x of {judge.name or judge.type_name} expected")

@@ -279,7 +279,7 @@ class MatMul(LayerWorkload):
             raise ValueError("expected two inputs, P and Q")
         _words(inputs[0], (self.h, self.m, self.k))
         _words(inputs[1], (self.h, self.k, self.n))
-        return (self.h, self.m, self.n)
+        return (self.h, self.m, self.n) if self.h > 1 else (self.m, self.n)
 
 
 def _words(given: Shape, expected: Shape) -> None:

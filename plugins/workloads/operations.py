@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -73,6 +73,9 @@ class Add(Wordwise):
 
     type_name: ClassVar[str] = "add"
 
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        return {"other": 1.0}
+
 
 class Concat(Operation):
     """Inputs concatenated along the first axis, the channels of images."""
@@ -86,10 +89,17 @@ class Concat(Operation):
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
 
 
+@attrs.frozen(kw_only=True)
 class Multiply(Wordwise):
     """The elementwise product or quotient of inputs, such as a gate per channel."""
 
     type_name: ClassVar[str] = "multiply"
+
+    silu: bool = False
+    """Whether one input is x / (1 + exp(-x)) of its words x, as in a gated feed-forward network."""
+
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        return {"exponential": 1.0, "division": 1.0, "other": 2.0} if self.silu else {"other": 1.0}
 
 
 @attrs.frozen(kw_only=True)
@@ -103,6 +113,10 @@ class Rowwise(Operation):
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return one_of(inputs)
 
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        """Four steps per word and a division per row: of a norm square, sum, share and weight."""
+        return {"other": 4.0, "division": 1.0 / math.prod(shape[-self.axes :])}
+
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         whole = min(self.axes, ranks)
         return (*((1, 1),) * (ranks - whole), *((0, 0),) * whole)
@@ -112,6 +126,10 @@ class Softmax(Rowwise):
     """Shares of a row, as of the scores of attention."""
 
     type_name: ClassVar[str] = "softmax"
+
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        """Maximum, difference, sum and share beside the exponential."""
+        return {"exponential": 1.0, **super().vector_steps(shape)}
 
 
 class Norm(Rowwise):

@@ -100,10 +100,9 @@ class Verbs(click.Group):
     def extras(self, ctx: click.Context) -> list[str]:
         """Verbs below `extra`."""
         self.list_commands(ctx)
-        importers = {
-            name for name, verb in self.commands.items() if hasattr(verb, "reads")
-        }  # `import` takes their files
-        return sorted(self._built_in - USUAL - RENAMED.keys() - importers)
+        # `import` takes files of the former, `run` specs of the latter
+        handed = {name for name, verb in self.commands.items() if hasattr(verb, "reads") or hasattr(verb, "runs")}
+        return sorted(self._built_in - USUAL - RENAMED.keys() - handed)
 
     def every(self, ctx: click.Context) -> list[click.Command]:
         """All verbs."""

@@ -18,6 +18,7 @@ from ..files import system_error_text
 from ..pieces import defaults
 from .answers import answers
 from .group import loaded, other_verb, plugin_dirs, reference_option, report_option
+from .verbs import Run
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -50,7 +51,7 @@ OF_NETWORKS = (
 """Options of `run` for networks; a study sets these itself."""
 
 
-@click.command()
+@click.command(cls=Run)
 @click.option(
     "--hardware", metavar="HARDWARE", help="The hardware of a network: a name or a TOML file; several with commas."
 )
@@ -97,7 +98,9 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
     hardware.
 
     An interrupted or killed run goes on where it stopped: finished cells are not run again unless the study changes
-    them; a network needs --out for that. Results do not depend on --jobs or --cluster."""
+    them; a network needs --out for that. Results do not depend on --jobs or --cluster.
+
+    Other kinds, such as a language model, have options of their own: `sparsemap run NAME --help`."""
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
     from ..study.network_result import between_text

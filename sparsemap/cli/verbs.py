@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..errors import SearchError, listed
+from ..errors import SearchError, listed, nearest
 from ..pieces import defaults
 from .group import RENAMED, loaded, say_moved
 from .help_texts import names_with_texts
@@ -43,6 +44,48 @@ class Importer(click.Command):
         """`files`: the kind of files, in words for help."""
         super().__init__(*args, **kwargs)
         self.reads, self.files = reads, files
+
+
+class SpecRunner(click.Command):
+    """A verb for specs of a plugin's own kind; `sparsemap run` hands names and files of the kind to the verb."""
+
+    def __init__(self, *args: Any, runs: str, **kwargs: Any) -> None:
+        """`runs`: the kind."""
+        super().__init__(*args, **kwargs)
+        self.runs = runs
+
+
+class Run(click.Command):
+    """The verb `run`; a word with the name or file of a `SpecRunner`'s kind replaces it by the runner, options included."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if parent is not None and (found := self._runner(parent, args)):
+            return found.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    @staticmethod
+    def _runner(parent: click.Context, args: list[str]) -> SpecRunner | None:
+        from ..pieces.registry import is_path
+        from .hints import kind_of
+
+        after = dict(pairwise(reversed(args)))
+        words = [word for word in args if not word.startswith("-")]
+        registry = loaded(tuple(word for word in words if after.get(word) == "--plugin-dir"))
+        files = {kind_of(registry, word) for word in words if is_path(word)}
+        own = {*registry.names("study"), *registry.names("network")}
+        if own & {*words} or files & {"study", "network"}:
+            return None
+        root: Any = parent.find_root().command
+        for verb in root.every(parent):
+            if isinstance(verb, SpecRunner) and verb.runs in registry.kinds():
+                names = registry.names(verb.runs)
+                # a misspelt name is the verb's too, which suggests the nearest
+                near = {*words} & {*names} or (words and nearest(words[0], [*names, *own]) in names)
+                if near or verb.runs in files:
+                    return verb
+        return None
 
 
 @click.command("import", add_help_option=False, context_settings={"ignore_unknown_options": True})

@@ -92,6 +92,23 @@ class Converter:
     """Area per unit."""
 
 
+VECTOR_STEPS: Any = attrs.validators.deep_mapping(
+    attrs.validators.in_(("exponential", "division", "other")), attrs.validators.ge(0)
+)
+
+
+@attrs.frozen(kw_only=True)
+class VectorUnit:
+    """Lanes for the operations between layers, which run beside the levels' traffic."""
+
+    lanes: int = attrs.field(validator=attrs.validators.ge(1))
+    """Words at a time, of the whole chip."""
+    cycles: Mapping[str, float] = attrs.field(factory=dict, validator=VECTOR_STEPS)
+    """Cycles of a lane per step, by kind `exponential`, `division` and `other`; absent: 1."""
+    pj: Mapping[str, float] = attrs.field(factory=dict, validator=VECTOR_STEPS)
+    """Energy per step, by kind; absent: 0."""
+
+
 def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
     if empty := [key for key, values in choices.items() if not values]:
         raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
@@ -133,6 +150,8 @@ class Hardware(Piece):
     space gains missing units as candidates, other spaces keep their candidates."""
     converter: Converter | None = None
     """Converter of tensor formats between layers; absent: tensors are read in the format they were written in."""
+    vector: VectorUnit | None = None
+    """Unit for operations between layers; absent: operations cost the words they move, and their arithmetic is free."""
     choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=_check_choices)
     """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also
     hold `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of a value; the

@@ -121,6 +121,11 @@ def register_exporters():
     """Writers of a result in other programs' formats."""
 
 
+@returns("Piece")
+def register_kinds():
+    """Kinds of specs of the plugin's own, each a class with equal `kind`, `type_name` and `default_type`."""
+
+
 @hookspec
 def register_specs() -> list[Path]:  # type: ignore[empty-body]
     """TOML folders of a pip-installed plugin; a plugin folder is scanned anyway."""

@@ -199,7 +199,8 @@ class Loader:
         registry = Registry()
         for hook in hookspecs.CONTRACTS:
             for contract in hookspecs.contracts_of(hook):
-                registry.add_kind(contract.kind, contract.default_type)
+                if contract.kind:
+                    registry.add_kind(contract.kind, contract.default_type)
         version = getattr(sys.modules.get("sparsemap"), "__version__", "")
         for kind, place in SPEC_KINDS.items():
             registry.add_kind(kind, kind)
@@ -327,7 +328,9 @@ class Loader:
                     continue
                 try:
                     imported = partial(_class_at, package, hook, by_kind[kind], name, place)
-                    registry.add_type_name(kind, name, Type(origin, imported))
+                    if not kind:  # of a plugin's own
+                        registry.add_kind(name, name)
+                    registry.add_type_name(kind or name, name, Type(origin, imported))
                 except (SpecError, PluginError) as error:
                     self.plugin_mistakes.extend(error.mistakes)
 

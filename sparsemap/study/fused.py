@@ -82,6 +82,8 @@ class FusedPlan:
 
     @classmethod
     def of(cls, plan: Plan, operations: str = "fused", matched: bool = False, pins: bool = False) -> FusedPlan:
+        """Its layers keep one choice of sizes, since their genomes are designs of all searches of the layer."""
+        plan = attrs.evolve(plan, cells=tuple(attrs.evolve(cell, raced=False) for cell in plan.cells))
         graph = graph_of(plan.graph, plan.batch)
         return cls(plan=plan, graph=graph, operations=operations, matched=matched, pins=pins)
 
@@ -280,7 +282,7 @@ class FusedPlan:
         """Cells by content and tensors on chip; without tensors on chip, the cells of the plan."""
         found: dict[str, dict[Kept, Cell]] = {}
         for content, own in self.own.items():
-            cell, name = attrs.evolve(own, raced=False), self.layers[content][0].node.name
+            cell, name = own, self.layers[content][0].node.name
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             node = self.layers[content][0].node
             room = {t: count * self.share(self.plan.words_of(node, t)) for t, count in words.items()}

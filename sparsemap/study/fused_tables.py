@@ -13,7 +13,7 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, Words, by_level, bytes_by_level, converted, passed, rewritten
+from .graph import GraphNode, Words, by_level, bytes_by_level, converted, passed, rewritten, vector_cost
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
@@ -167,7 +167,29 @@ class FusedTables(LayerTables):
     def passed(self, one: GraphNode, key: Key) -> TablePoint:
         """Cost of an operation."""
         moves = self._moves(one, key)
-        return TablePoint(*passed(*moves)) if moves else TablePoint(0.0, 0.0)
+        energy_pj, cycles = passed(*moves) if moves else (0.0, 0.0)
+        vector_pj, busy = self.vector(one, key)
+        return TablePoint(energy_pj + vector_pj, max(cycles, busy))
+
+    def vector(self, one: GraphNode, key: Key) -> tuple[float, float]:
+        """pJ of the vector unit for an operation, and busy cycles beyond the layer before, if fused into the layer.
+
+        The layer is counted with its fastest design: a slower one hides more."""
+        fused = self.fused
+        if fused.operations == "free" or not one.words:
+            return 0.0, 0.0
+        energy_pj, cycles = vector_cost(fused.problem.hardware.vector, one)
+        before = fused.fused_into.get(one.name, "")
+        if cycles and before and self._where(one, key).get(before) == fused.levels[key[1]]:
+            cycles = max(0.0, cycles - self._fastest(fused.named[before]))
+        return energy_pj, cycles
+
+    def _fastest(self, one: GraphNode) -> float:
+        """Least cycles of the designs of a layer; 0 for an operation."""
+        if one.node.loops is None:
+            return 0.0
+        every = (self.points(one.node.content, kept) for kept in self.fused.wanted[one.node.content])
+        return min((point.cycles for points in every for point in points), default=0.0)
 
     def spent(self, one: GraphNode, key: Key) -> dict[int, tuple[float, float]]:
         """Cost of an operation by level: pJ, and busy cycles."""

@@ -213,17 +213,20 @@ class _Told:
         """The limiting bandwidth of an operation, and its breakdown."""
         problem, spent = self.fused.problem, self.tables.spent(one, key)
         names = [level.name for level in problem.levels]
+        vector_pj, busy = self.tables.vector(one, key)
         slowest = max(spent, key=lambda s: spent[s][1], default=0)
-        if not spent or not chosen.point.cycles:
+        if not (spent or vector_pj or busy) or not chosen.point.cycles:
             return {}
-        spent[slowest] = spent[slowest][0], chosen.point.cycles  # whole ones
+        if spent and busy < chosen.point.cycles:
+            spent[slowest] = spent[slowest][0], chosen.point.cycles  # whole ones
         both = [spent.get(s, (0.0, 0.0)) for s in range(len(names))]
         moved = self.tables.bytes_moved(one, key)
         rows = [
             LevelCosts(name, pj, {"moved": pj}, cycles, {"moved": moved.get(s, 0.0)})
             for s, (name, (pj, cycles)) in enumerate(zip(names, both, strict=True))
         ]
-        computes = LevelCosts(problem.compute_name, 0.0, {}, 0.0)
+        name = "vector" if problem.hardware.vector else problem.compute_name
+        computes = LevelCosts(name, vector_pj, {}, busy)
         found = Breakdown((*rows, computes), chosen.point.energy_pj, chosen.point.cycles)
         return {"limit": found.limit.removeprefix("the "), "by_level": found.to_dict()}
 

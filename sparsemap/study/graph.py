@@ -10,7 +10,7 @@ import attrs
 
 from ..errors import SpecError
 from ..pieces.contracts import Operation, Workload
-from ..pieces.data_specs import Converter
+from ..pieces.data_specs import Converter, VectorUnit
 from ..pieces.registry import Registry
 from ..problem.chip import Chip
 from ..problem.network import INPUT, Node
@@ -200,6 +200,16 @@ def converted(
     """pJ and cycles of converting a tensor of `words` words at its level: `read` and `written` are words plus metadata."""
     energy, cycles = _sum(_moved([(read, level, chip, "read"), (written, level, chip, "write")]))
     return energy + converter.pj * words, max(cycles, math.ceil(words / converter.words_per_cycle))
+
+
+def vector_cost(unit: VectorUnit | None, one: GraphNode) -> tuple[float, float]:
+    """pJ and busy cycles of the vector unit for an operation; 0 without a unit."""
+    if unit is None or not isinstance(one.node.piece, Operation):
+        return 0.0, 0.0
+    steps = one.node.piece.vector_steps(one.node.shape)
+    pj = math.fsum(count * unit.pj.get(kind, 0.0) for kind, count in steps.items())
+    cycles = math.fsum(count * unit.cycles.get(kind, 1.0) for kind, count in steps.items())
+    return one.words * pj, math.ceil(one.words * cycles / unit.lanes * (1.0 - 1e-12))
 
 
 def _moved(moves: Sequence[tuple[float, int, Chip, str]]) -> dict[int, tuple[float, float]]:

@@ -124,15 +124,16 @@ class Plan:
         )
 
     def words_in(self, graph: Sequence[GraphNode]) -> WordChips:
-        """The chip in words of each output and of each input. An operation has words of its widest input, and the
-        network's input the widest words of the layers fed."""
+        """The chip in words of each output and of each input. An operation has words of its widest input; the
+        network's input, and operations without inputs, have the widest words of the layers fed."""
         taken = {
             (one.name, name): self.words_of(one.node, one.operands[place] if one.operands else "")
             for one in graph if one.node.loops for place, name in enumerate(one.inputs)
         }  # fmt: skip
         made = {INPUT: widest_of((chip for (_, name), chip in taken.items() if name == INPUT), self.widest.chip)}
         for one in graph:
-            given = widest_of((made[name] for name in one.inputs), self.widest.chip)
+            read = (chip for (_, name), chip in taken.items() if name == one.name)
+            given = widest_of((made[name] for name in one.inputs) if one.inputs else read, self.widest.chip)
             made[one.name] = self.words_of(one.node) if one.node.loops else given
         return WordChips(made, taken)
 

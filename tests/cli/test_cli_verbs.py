@@ -479,6 +479,24 @@ def test_import_goes_by_the_kind_of_file():
     )
 
 
+def test_run_hands_specs_of_a_plugin_s_kind_to_the_plugin_s_verb(tmp_path):
+    """By name, by file, and by a misspelt name; studies and networks stay with `run`."""
+    model = tmp_path / "mine.toml"
+    model.write_text('kind = "language-model"\nname = "mine"\nextends = "llama3-8b"\n', "utf-8")
+    for words in (("llama3-8b", "--help"), ("--budget", "3", str(model), "--help")):
+        assert "--context" in run("run", *words).stdout
+    assert "--fuse" in run("run", "vgg16", "--help").stdout and "--context" not in run("run", "--help").stdout
+    assert (
+        "no language-model 'lama3-8b'; did you mean 'llama3-8b'?"
+        in run("run", "lama3-8b", "--hardware", "mobile", code=2).stderr
+    )
+    assert (
+        "no network 'resnet51'; did you mean 'resnet50'?"
+        in run("run", "resnet51", "--hardware", "mobile", code=2).stderr
+    )
+    assert "language-model" not in run("extra", "--help").stdout
+
+
 def test_two_results_have_no_options_of_a_study():
     assert "--by is for a study, not for two results" in run("compare", "a", "b", "--by", "hardware", code=2).stderr
 

@@ -153,6 +153,17 @@ def plugins(folder: Path) -> None:
         (folder / f"my-{kind}" / "README.md").unlink()
 
 
+def served(folder: Path) -> None:
+    """The table of a language model, without its searches."""
+    words = f"run vit-base-patch16 --hardware mobile --budget 20 --quiet --out {folder / 'vit'}"
+    sparsemap(folder, words)
+    for path in (folder / "vit").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix == ".svg":
+            path.unlink()
+
+
 def specs(folder: Path) -> None:
     """Files that a user starts from, and a hand-written one without `format`."""
     for workload, hardware in (("mm3", "mobile"), ("conv4", "cloud"), ("mttkrp", "edge"), ("sddmm", "scnn-like")):
@@ -163,11 +174,12 @@ def specs(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         made = {
-            work.__name__: Path(place) / work.__name__ for work in (searches, journals, studies, pruned, plugins, specs)
+            work.__name__: Path(place) / work.__name__
+            for work in (searches, journals, studies, pruned, plugins, served, specs)
         }
         for folder in (*made.values(), Path(place) / "imported"):
             folder.mkdir()
-        for work in (searches, journals, studies, pruned, plugins, specs):
+        for work in (searches, journals, studies, pruned, plugins, served, specs):
             work(made[work.__name__])
             print(work.__name__, flush=True)
         imported(Path(place) / "imported", made["searches"])

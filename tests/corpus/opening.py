@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import sparsemap_plugins.chips.search
+import sparsemap_plugins.language_models.report
 import sparsemap_plugins.pruning.prune
 import sparsemap_plugins.reports.exports
 import sparsemap_plugins.searchers.surrogate.model

@@ -10,6 +10,7 @@ import pytest
 import sparsemap_plugins.reports.compare.sides as sides
 from opening import FILES, digits, kind_of, plugin_dirs
 from sparsemap_plugins.chips.model import Tried
+from sparsemap_plugins.language_models.report import check
 from sparsemap_plugins.reports.page import page_of
 
 from sparsemap.errors import SparseMapError
@@ -44,6 +45,7 @@ OPEN = {
     "csv": of_folder,
     "chip": lambda path, registry: page_of([path.parent], registry),
     "chip-lines": of_lines,
+    "serving": lambda path, _: check(path.parent, "vit-base-patch16"),
     "chip-reference": lambda path, _: KNOWN["chip-reference"].opened(unsealed(path.read_bytes()) or {}, path.name),
 }
 """Readers beside `digits`, by kind."""
@@ -51,7 +53,16 @@ UNREAD = ("arrays", "expected", "import", "pruning", "report")
 """Kinds of files that SparseMap writes and never reads."""
 
 
-TABLES = ("result.json", "network.json", "study.json", "table.csv", "design.json", "chips.jsonl", "reference.json")
+TABLES = (
+    "result.json",
+    "network.json",
+    "study.json",
+    "table.csv",
+    "design.json",
+    "chips.jsonl",
+    "reference.json",
+    "serving.json",
+)
 
 
 def one_of_each():

@@ -17,6 +17,7 @@ DOCS = (
     "docs/chips.md",
     "docs/index.md",
     "docs/networks.md",
+    "docs/language-models.md",
     "docs/optimisers.md",
     "docs/explain.md",
     "docs/pruning.md",
@@ -31,7 +32,8 @@ DOCS = (
 )
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *WHOLE, *PAGES)
 SLOW = (
-    "chips.md: ", "how-it-works.md: What is proved", "networks.md: A built-in network",
+    "chips.md: ", "how-it-works.md: What is proved", "language-models.md: Contexts and batches",
+    "networks.md: A built-in network",
     "networks.md: From a file to designs", "networks.md: Tensors that stay on chip", "optimisers.md: Many searches at once",
     "pruning.md: Weights of yours", "robust.md: A search over a range", "studies.md: A cluster",
     "studies.md: Is it worth it?", "studies.md: Many searches: a study", "studies.md: Which chip?",

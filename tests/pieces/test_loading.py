@@ -503,6 +503,52 @@ def test_every_register_hook_has_a_contract_or_a_meaning_of_its_own():
     assert all(getattr(hookspecs, name).__doc__ for name in hooks)
 
 
+CITY = """
+    import attrs
+    from sparsemap.pieces.contracts import Piece
+
+    @attrs.frozen(kw_only=True)
+    class City(Piece):
+        kind = "city"
+        type_name = "city"
+        people: int = attrs.field(validator=attrs.validators.ge(1))
+"""
+
+
+def test_a_plugin_may_bring_a_kind_of_its_own_with_specs(write):
+    write(
+        "my/cities/__init__.py",
+        'from sparsemap import hookimpl\n\n@hookimpl\ndef register_kinds():\n    return {"city": "city:City"}\n',
+    )
+    write("my/cities/city.py", CITY)
+    write("my/cities/small.toml", 'kind = "city"\nname = "small"\npeople = 20')
+    registry = alone("my")
+    assert "city" in registry.kinds() and registry.get("city", "small").people == 20
+    with pytest.raises(SpecError, match=r"people: is 0, expected at least 1"):
+        registry.build("city", {"people": 0})
+    with pytest.raises(SpecError, match=r"no city 'smal'; did you mean 'small'\?"):
+        registry.get("city", "smal")
+
+
+@pytest.mark.parametrize(
+    ("returned", "fault"),
+    [
+        ("['city']", "register_kinds: is not a class; expected classes, not instances"),
+        ("{'city': 3}", "register_kinds returned 'city' = 3, expected the name of a type and its place"),
+        ("{'city': 'city:Town'}", "there is no class 'Town' in its module 'city'"),
+    ],
+)
+def test_a_wrong_kind_of_a_plugin_is_told(write, returned, fault):
+    write(
+        "my/cities/__init__.py",
+        f"from sparsemap import hookimpl\n\n@hookimpl\ndef register_kinds():\n    return {returned}\n",
+    )
+    write("my/cities/city.py", CITY)
+    with pytest.raises(SparseMapError) as caught:
+        alone("my").build("city", {"people": 1})
+    assert fault in str(caught.value)
+
+
 def test_the_built_in_plugins_are_plugins_like_any_other():
     registry = load(env={})
     assert all(plugin.version for plugin in registry.plugins)

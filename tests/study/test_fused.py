@@ -379,6 +379,15 @@ def test_a_layer_has_the_same_sizes_wherever_its_tensors_live() -> None:
     assert any(padded)
 
 
+def test_searches_of_a_plan_try_no_other_sizes() -> None:
+    """Designs of a layer are evaluated with other tensors on chip, in the genes of one choice of sizes."""
+    plan = plan_of(load(), BLOCK, "edge-16gbps", Path("unused"), 1000, 0, None, None, "edp", None)
+    fused = FusedPlan.of(plan)
+    assert not any(cell.raced for cell in fused.cells)
+    folders = [cell.folder for cell in plan.cells]
+    assert [cell.folder for cell in fused.cells][: len(folders)] == folders and len(fused.cells) > len(folders)
+
+
 def test_what_is_broadcast_is_not_made_where_it_was_written() -> None:
     gate = [
         {"name": "mean", "type": "global-average"},

@@ -10,7 +10,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.load import load_problem
-from sparsemap.problem.network import Node
+from sparsemap.problem.network import Node, nodes_of
 from sparsemap.study.slides import Slide, outermost, sliced, slides
 
 
@@ -79,6 +79,22 @@ def test_pools_and_sums_let_tensors_slide_by() -> None:
     assert [(s.taken, s.live(4, 4)) for s in slides(first, total)] == [("0", 4), ("1", 4), ("2", 4)]
     mean = operation({"type": "global-average"}, (8, 1, 1))
     assert slides(first, mean) == ()
+
+
+def test_scores_of_a_single_head_slide_by_their_rows() -> None:
+    """A single product has no rank of heads, neither in its loops nor in the network."""
+    attention = [
+        {"name": "scores", "type": "matmul", "m": 8, "k": 4, "n": 16, "inputs": ["input", "keys"]},
+        {"name": "softmax", "type": "softmax"},
+        {"name": "context", "type": "matmul", "m": 8, "k": 16, "n": 4, "inputs": ["softmax", "values"]},
+    ]
+    outside = [{"name": name, "type": "outside", "shape": [16, 4], "inputs": []} for name in ("keys", "values")]
+    registry = load()
+    table = {"name": "head", "input": [8, 4], "layers": [*outside, *attention]}
+    *_, scores, softmax, context = nodes_of(registry.build("network", table), registry)
+    assert scores.shape == (8, 16)
+    assert [slide.name for slide in slides(scores, softmax)] == ["rows"]
+    assert "rows" in [slide.name for slide in slides(softmax, context, "P")]
 
 
 def test_designs_that_walk_along_a_dimension_first() -> None:

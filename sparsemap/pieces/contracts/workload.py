@@ -226,6 +226,10 @@ class Operation(Piece):
         """Output words in need of room at once, of `words` in all."""
         return words
 
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        """Steps of a vector unit per word of an output of this shape, by kind `exponential`, `division` and `other`."""
+        return {}
+
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         """By rank of the output: step and size of the window into every input, in positions; (0, 0) if the whole rank
         is needed at once. Empty: no windows along ranks, so whole inputs are needed."""

@@ -1,5 +1,6 @@
 """What sizes are laid out as, by fan-outs and by what the cost model expects of tiles."""
 
+import attrs
 import pytest
 from sparsemap_plugins.encodings.padding import richer
 
@@ -121,3 +122,10 @@ def test_a_search_on_odd_fan_outs_ends_near_its_bound():
     hardware = {**ODD, "technology": "12nm", "levels": [outer, *inner]}
     found = sparsemap.search(sparsemap.load_problem("mm3", hardware), budget=2000, seed=0)
     assert 1.0 <= found.gap < 1.35
+
+
+def test_a_search_without_a_bound_has_the_sizes_of_one_with_a_bound():
+    """Designs of a layer with tensors on chip, searched briefly, are those of its long search."""
+    down = {"type": "linear", "m": 197, "k": 3072, "n": 768}
+    brief = attrs.evolve(sparsemap.load_problem(down, "edge"), bounded=False)
+    assert brief.sizes == {"m": 198, "k": 3072, "n": 780}

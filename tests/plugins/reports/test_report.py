@@ -284,7 +284,9 @@ def test_power_per_area_beyond_published_chips_is_told(tmp_path):
     """64 MACs of 1 mm2 or so, fed at 8 GHz: many watts on few square millimetres."""
     hot = {"extends": "mobile", "name": "hot", "clock": "8 GHz", "levels": {"DRAM": {"bandwidth": "1024 GB/s"}}}
     found = search(load_problem("mm3", hot), budget=100)
-    assert re.search(r"power +[\d.]+ W/mm2 on chip, more than the 0.5 of the densest published chips", found.report("summary"))
+    assert re.search(
+        r"power +[\d.]+ W/mm2 on chip, more than the 0.5 of the densest published chips", found.report("summary")
+    )
     found.write(tmp_path)
     assert any("W/mm2 on chip" in text for text in page_of([tmp_path], load()).warnings)
     assert "W/mm2" not in search(load_problem("mm3", "mobile"), budget=100).report("summary")

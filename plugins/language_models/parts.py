@@ -1,0 +1,94 @@
+"""Networks of a served model: each kind of block once, with its count, and what stands before and behind the blocks.
+
+Prefill reads whole prompts and writes their rows of the cache; decode reads the cache and writes a row per sequence.
+Rows of all sequences are rows of one product; each sequence has products of its own in attention. Prefill runs one head
+of keys after the other, so that only a head's keys and values, and some rows of scores, need room on chip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from .block import BlockLayers, products, shape
+from .model import Image, LanguageModel
+from .points import PREFILL, Point
+from .widths import Widths
+
+
+@attrs.frozen
+class Part:
+    """A network that runs `count` times in a step."""
+
+    name: str
+    count: int
+    table: dict[str, Any]
+    cached: bool = True
+    """Whether keys and values are rows of the cache."""
+
+
+def parts_of(model: LanguageModel, point: Point, widths: Widths, density: Any = 1.0) -> list[Part]:
+    """The networks of a step in order. `density`: of the weights of blocks, without routers.
+
+    The embedding is a gather: the first block reads rows of the table in place of rows of another block."""
+    found = [Part("patches", 1, _patches(model.image, model, point, widths))] if model.image else []
+    for routed, count in model.blocks.items():
+        name = "expert-block" if routed else "block"
+        layers = BlockLayers(model, point, widths).of(routed)
+        table = _network(model, name, layers, shape(point.rows, model.hidden))
+        table |= {"defaults": {"linear": {"density": {"Q": density}}}} if density != 1.0 else {}
+        found.append(Part(name, count, table))
+    if point.phase == PREFILL:
+        found.append(_attention(model, point, widths))
+    outputs = model.image.classes if model.image else 0 if model.encoder else model.vocabulary
+    if outputs:
+        found.append(Part("head", 1, _head(model, point, widths, outputs)))
+    return found
+
+
+def _network(model: LanguageModel, name: str, layers: Sequence[dict[str, Any]], given: Sequence[int]) -> dict[str, Any]:
+    return {"name": f"{model.name}-{name}", "input": list(given), "layers": list(layers)}
+
+
+def _patches(image: Image, model: LanguageModel, point: Point, widths: Widths) -> dict[str, Any]:
+    side, size = image.size // image.patch, image.patch
+    bits = widths.key(widths.activation, widths.weight, widths.activation)
+    about = {"k": model.hidden, "c": image.channels, "p": side, "q": side, "r": size, "s": size, "stride": size}
+    layers = [{"name": "patches", "type": "conv2d", **about, **bits}, {"name": "tokens", "type": "prepend", "rows": 1}]
+    given = (image.channels, image.size, image.size)
+    return _network(model, "patches", layers, given) | {"batch": point.batch}
+
+
+def _attention(model: LanguageModel, point: Point, widths: Widths) -> Part:
+    """Attention of the queries that share a head of keys; with a window, of a chunk of them."""
+    latent, group = model.latent, model.heads // model.key_heads
+    chunk, seen = chunks(point.tokens, model.window)
+    count = model.layers * point.batch * model.key_heads * (point.tokens // chunk)
+    size, value = (model.head + latent.rope, latent.value_size) if latent else (model.head, model.head)
+    layers = [
+        {"name": "keys", "type": "outside", "shape": [seen, size], "inputs": []},
+        {"name": "values", "type": "outside", "shape": [seen, value], "inputs": []},
+        *products(widths, 1, group * chunk, size, seen, value, ("input", "keys", "values")),
+    ]
+    table = _network(model, "attention", layers, (group * chunk, size))
+    return Part("attention", count, table, cached=latent is None)
+
+
+def _head(model: LanguageModel, point: Point, widths: Widths, outputs: int) -> dict[str, Any]:
+    """The head, for the last token of each sequence."""
+    bits = widths.key(widths.activation, widths.weight, widths.activation)
+    head = {"name": "head", "type": "linear", "m": point.batch, "k": model.hidden, "n": outputs, **bits}
+    return _network(model, "head", [{"name": "norm", "type": "norm"}, head], shape(point.batch, model.hidden))
+
+
+def chunks(tokens: int, window: int) -> tuple[int, int]:
+    """Queries of a chunk, and the keys that the chunk sees.
+
+    With a window, a chunk sees itself and the chunk before: the least chunk that divides the prompt and holds the
+    window. Without a window each query sees the whole prompt, later tokens included."""
+    if not window or window >= tokens:
+        return tokens, tokens
+    least = min(d for n in range(1, math.isqrt(tokens) + 1) if tokens % n == 0 for d in (n, tokens // n) if d >= window)
+    return (tokens, tokens) if least == tokens else (least, 2 * least)

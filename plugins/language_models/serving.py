@@ -1,0 +1,100 @@
+"""A model served on a hardware: searches of all steps, and the table of speeds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import attrs
+
+from sparsemap.errors import SearchError, listed
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem.load import piece_of
+from sparsemap.study.cells import Cell, Outcome, no_design, not_of_a_search
+from sparsemap.study.study import Progress, run_cells
+
+from .model import LanguageModel
+from .parts import parts_of
+from .points import DECODE, ENCODE, PREFILL, Point
+from .searches import Searches
+from .steps import ServedStep
+from .widths import Widths
+
+
+@attrs.frozen(kw_only=True)
+class Serving:
+    """The steps of a model on a hardware."""
+
+    model: LanguageModel
+    hardware: str
+    widths: Widths
+    steps: tuple[ServedStep, ...]
+    searches: int
+    """Distinct searches of layers."""
+    about: Mapping[str, Any]
+    """Budget, seed, searcher and space of the searches."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        bits = {key: getattr(self.widths, key) for key in ("weight", "cache", "activation")}
+        return {
+            "model": self.model.name, "hardware": self.hardware, "parameters": self.model.parameters,
+            "bits": bits, **self.about, "searches": self.searches, "steps": [step.row() for step in self.steps],
+        }  # fmt: skip
+
+
+def points_of(
+    model: LanguageModel, contexts: Sequence[int], batches: Sequence[int], phase: str = "", prompts: int = 1
+) -> list[Point]:
+    """Steps of a model, prefill first; `prompts` are prefilled at a time. SearchError for a phase the model lacks."""
+    known = (ENCODE,) if model.encoder else (PREFILL, DECODE)
+    if phase and phase not in known:
+        raise SearchError(f"phase is {phase!r}, and {model.name} has {listed(known)}")
+    if model.image:
+        return [Point(ENCODE, model.image.tokens, batch) for batch in batches]
+    phases = [phase] if phase else known
+    found = [Point(one, tokens, prompts) for one in phases if one == PREFILL for tokens in contexts]
+    return found + [Point(one, tokens, n) for one in phases if one != PREFILL for n in batches for tokens in contexts]
+
+
+def served(
+    registry: Registry, model: LanguageModel, hardware: Any, points: Sequence[Point], bits: Mapping[str, int | None],
+    out: str = "", jobs: int = 1, watched: Callable[[Sequence[Cell]], Any] | None = None, overwrite: bool = False,
+    plugin_dirs: Sequence[str] = (), density: Any = 1.0, **how: Any,
+) -> Serving:  # fmt: skip
+    """Searches and plans all steps. `bits`: arguments of `Widths.of`; `density`: of weights; `how`: of `plan_of`.
+
+    `watched` is a context with the progress of the searches. SearchError for layers without a design."""
+    chip = piece_of(registry, "hardware", hardware)
+    widths = Widths.of(chip.word_bits, **bits)
+    place = nullcontext(out) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
+    with place as folder:
+        parts = {point: parts_of(model, point, widths, density) for point in dict.fromkeys(points)}
+        searches = Searches.of(registry, hardware, parts, not_of_a_search(folder), **how)
+        ended: list[Outcome] = []
+
+        def keep(outcomes: Sequence[Outcome]) -> None:
+            ended[:] = outcomes
+
+        with watched(searches.cells) if watched else nullcontext() as progress:
+            told: Progress | None = progress
+            args = {"plugin_dirs": plugin_dirs}
+            run_cells(searches.cells, keep, args, jobs, told, "", searches.problem, overwrite)
+        # with tensors on chip a layer may have no design, as one that leaves them no room
+        alone = [one for one in ended if "resides" not in one.cell.parts["workload"]]
+        if lacking := {one.cell.workload: one for one in alone if one.numbers.get("edp") is None}:
+            why = next((one.error or no_design(one.numbers)) for one in lacking.values())
+            raise SearchError(f"{model.name} on {chip.name}: no design for {listed(lacking)}: {why}")
+        results = searches.results(ended, write=bool(out))
+        for each in results.values():
+            if not each.complete:
+                raise SearchError(f"{each.base.network} on {chip.name}: {each.error}")
+        steps = tuple(ServedStep.of(model, point, widths, own, results) for point, own in searches.points.items())
+        base = next(iter(results.values())).base
+        about = {key: getattr(base, key) for key in ("searcher", "space", "technology", "budget", "seed")}
+        about |= {"density": density}
+        return Serving(
+            model=model, hardware=base.hardware, widths=widths, steps=steps, searches=len(searches.cells), about=about
+        )

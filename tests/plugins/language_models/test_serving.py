@@ -1,0 +1,184 @@
+"""Steps of a served model: bytes and times against closed forms, shared searches, files, and messages."""
+
+import csv
+import json
+import math
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from closed_forms import counts, least_seconds
+from sparsemap_plugins.language_models.parts import parts_of
+from sparsemap_plugins.language_models.points import Point
+from sparsemap_plugins.language_models.searches import Searches
+from sparsemap_plugins.language_models.serving import points_of, served
+from sparsemap_plugins.language_models.widths import Widths
+
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+
+FAST = {
+    "extends": "mobile", "name": "fast",
+    "levels": {
+        "DRAM": {"bandwidth": "4096 GB/s"},
+        "GLB": {"read_bandwidth": "65536 words/cycle", "write_bandwidth": "65536 words/cycle"},
+    },
+}  # fmt: skip
+"""A chip whose memories keep all 16,384 multipliers busy."""
+SMALL = """kind = "language-model"
+name = "small"
+layers = 3
+hidden = 512
+heads = 8
+kv_heads = 2
+feed_forward = 1024
+vocabulary = 2000
+"""
+
+
+HOW = {"searcher": None, "space": None, "objective": "edp", "cost_model": None, "seed": 0}
+
+
+def serve(hardware, points, budget):
+    registry = load()
+    return served(registry, registry.get("language-model", "llama3-8b"), hardware, points, {}, budget=budget, **HOW)
+
+
+@pytest.fixture(scope="module")
+def decoded():
+    return serve("mobile", [Point("decode", 1024, 1), Point("decode", 2048, 16)], budget=10)
+
+
+def run(*words, code=0):
+    outcome = CliRunner().invoke(cli, [str(word) for word in words])
+    assert outcome.exit_code == code, outcome.output
+    return outcome
+
+
+def test_decode_takes_the_time_of_weights_and_cache_within_two_per_cent(decoded):
+    """32 GB/s of DRAM and 16,384 multipliers at 1 GHz."""
+    for step in decoded.steps:
+        macs, weights, cache = counts("llama3-8b", step.point.tokens, step.point.batch, "decode")
+        bound = least_seconds(macs, 2 * weights, 2 * cache, 16_384, 1e9, 32e9)
+        assert bound <= step.seconds <= 1.02 * bound
+        assert step.roofline.seconds == pytest.approx(bound) and step.roofline.binding == "bandwidth"
+        assert step.limit[0] == "bandwidth of DRAM"
+
+
+def test_decode_moves_weights_once_for_all_sequences_and_the_cache_of_each(decoded):
+    """Each step reads all rows and writes one row per sequence, or reads all but the new rows; weights have no metadata."""
+    for step in decoded.steps:
+        _, weights, cache = counts("llama3-8b", step.point.tokens, step.point.batch, "decode")
+        row = cache / step.point.tokens
+        assert step.moved["weights"] == pytest.approx(2 * weights, rel=1e-3)
+        assert 2 * cache <= step.moved["cache"] * (1 + 1e-6) and step.moved["cache"] <= 2 * (cache + 2 * row)
+        assert step.moved["activations"] < 0.02 * sum(step.moved.values())
+
+
+def test_weights_with_2_of_4_move_half_of_the_words_and_two_bits_for_each():
+    """16 bits of data and 2 of place per nonzero; the head is dense. The roofline counts the nonzeros alone."""
+    registry = load()
+    table = tomllib.loads(SMALL)
+    model = registry.build("language-model", table)
+    half = {"type": "n-of-m", "n": 2, "m": 4}
+    point = Point("decode", 64, 1)
+    (step,) = served(registry, model, "mobile", [point], {}, density=half, budget=60, **HOW).steps
+    blocks, head = model.parameters - 2 * 512 * 2000, 512 * 2000
+    assert step.moved["weights"] == pytest.approx(blocks * (16 + 2) / 2 / 8 + 2 * head, rel=0.02)
+    assert step.roofline.weight_bytes == blocks + 2 * head
+
+
+def test_prefill_on_a_chip_with_fast_memories_takes_the_time_of_its_products_within_two_per_cent():
+    (step,) = serve(FAST, [Point("prefill", 512, 1)], budget=40).steps
+    macs, weights, cache = counts("llama3-8b", 512, 1, "prefill")
+    bound = least_seconds(macs, 2 * weights, 2 * cache, 16_384, 1e9, 4096e9)
+    assert bound <= step.seconds <= 1.02 * bound and step.roofline.binding == "compute"
+    assert step.row()["time_to_first_token_s"] == step.seconds and step.per_s == 512 / step.seconds
+
+
+def test_contexts_add_searches_of_attention_alone():
+    """Projections, feed-forward network and head are searched once for all contexts, scores and context for each."""
+    registry, folder = load(), Path("unused")
+    model = registry.get("language-model", "qwen3-8b")
+
+    def names(contexts):
+        points = points_of(model, contexts, (1,), "decode")
+        parts = {point: parts_of(model, point, Widths.of(16)) for point in points}
+        found = Searches.of(registry, "mobile", parts, folder, budget=1, **HOW)
+        return {Path(cell.folder).name for cell in found.cells}
+
+    one, more = names((1024,)), names((1024, 2048, 4096))
+    assert one < more and {name.partition("-")[0] for name in more - one} == {"scores", "context"}
+    assert len(more - one) <= 2 * 4  # alone, and with tensors on chip
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL, "utf-8")
+    return ("run", "small.toml", "--hardware", "edge-16gbps", "--budget", 20)
+
+
+def test_a_run_writes_table_json_and_figure_and_goes_on_with_more_contexts(small):
+    small = (*small, "--phase", "decode")
+    first = run(*small, "--context", "64", "--out", "out")
+    assert "DRAM 9" in first.stdout and "small on edge-16gbps" in first.stdout
+    done = {path.name for path in Path("out", "layers").iterdir()}
+    stamps = {name: Path("out", "layers", name, "result.json").stat().st_mtime_ns for name in done}
+    run(*small, "--context", "64,128", "--out", "out")
+    assert stamps == {name: Path("out", "layers", name, "result.json").stat().st_mtime_ns for name in done}
+    table = json.loads(Path("out/serving.json").read_text("utf-8"))
+    assert (
+        table["format"] == "sparsemap serving 1"
+        and table["parameters"] == 3 * (512 * 64 * 20 + 3 * 512 * 1024) + 2 * 512 * 2000
+    )
+    rows = list(csv.DictReader(Path("out/serving.csv").read_text("utf-8").splitlines()))
+    assert [(row["phase"], row["context"], row["batch"]) for row in rows] == [
+        ("decode", "64", "1"),
+        ("decode", "128", "1"),
+    ]
+    assert all(
+        math.isclose(float(row["tokens_per_s"]), step["tokens_per_s"])
+        for row, step in zip(rows, table["steps"], strict=True)
+    )
+    assert {path.name for path in Path("out").glob("serving.*")} == {
+        "serving.csv",
+        "serving.json",
+        "serving.png",
+        "serving.svg",
+    }
+    block = Path("out/decode-128-x1/block")
+    assert (block / "fused.csv").is_file() and (block / "q_proj/design.toml").is_file()
+    Path("other.toml").write_text(SMALL.replace("small", "other"), "utf-8")
+    refused = run("run", "other.toml", *small[2:], "--out", "out", code=2).output
+    assert refused.startswith("out has the results of small; give another folder with --out, or --overwrite")
+
+
+def test_jobs_change_nothing(small):
+    words = (*small[:-1], 4, "--context", "32", "--phase", "decode", "--json")
+    alone, both = (json.loads(run(*words, *more).stdout) for more in ((), ("--jobs", 2)))
+    assert alone == both and [step["phase"] for step in alone["steps"]] == ["decode"]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("llama3-8", "--hardware", "mobile"), "no language-model 'llama3-8'; did you mean 'llama3-8b'?"),
+        (("llama3-8b", "--hardware", "mobil"), "no hardware 'mobil'; did you mean 'mobile'?"),
+        (("llama3-8b", "--hardware", "mobile", "--context", "4k,0"), "'--context': '0' is no number from 1 on"),
+        (("llama3-8b", "--hardware", "mobile", "--phase", "encode"), "phase is 'encode', and llama3-8b has prefill, decode"),
+        (("vit-base-patch16", "--hardware", "mobile", "--context", "64"), "--context: vit-base-patch16 reads one image"),
+        (("bert-base-uncased", "--hardware", "mobile", "--cache-bits", "8"), "--cache-bits: bert-base-uncased is an encoder"),
+        (("llama3-8b", "--hardware", "mobile", "--weights", "4:2"), "'4:2' is no share of nonzeros; expected 0.5 or 2:4"),
+        (("llama3-8b",), "Missing option '--hardware'"),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_told_in_a_line(words, fault):
+    assert fault in run("run", *words, code=2).output
+
+
+def test_heads_that_do_not_divide_are_told_with_file_and_value(small):
+    Path("small.toml").write_text(SMALL.replace("heads = 8", "heads = 7"), "utf-8")
+    output = run(*small, code=2).output
+    assert output.startswith("small.toml: heads = 7 does not divide hidden = 512; give head_size")

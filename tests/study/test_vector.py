@@ -1,0 +1,95 @@
+"""A vector unit takes time and energy for the arithmetic of operations, beside their traffic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from sparsemap import SpecError, search_network
+from sparsemap.pieces.loading import load
+from sparsemap.study.fused_result import FusedLayer, FusedResult
+
+LANES, ROWS, COLUMNS = 4, 32, 64
+UNIT = {"lanes": LANES, "cycles": {"exponential": 4, "division": 8}, "pj": {"exponential": 3.0, "other": 0.5}}
+ATTENTION: dict[str, Any] = {
+    "name": "attention",
+    "input": [ROWS, 16],
+    "layers": [
+        {"name": "scores", "type": "linear", "m": ROWS, "k": 16, "n": COLUMNS},
+        {"name": "softmax", "type": "softmax"},
+        {"name": "context", "type": "linear", "m": ROWS, "k": COLUMNS, "n": 16},
+        {"name": "add", "type": "add", "inputs": ["context", "input"]},
+        {"name": "out", "type": "linear", "m": ROWS, "k": 16, "n": 16},
+    ],
+}
+
+
+def planned(vector: dict[str, Any] | None, operations: str = "fused") -> dict[str, FusedLayer]:
+    hardware: dict[str, Any] = {"extends": "mobile", "name": "chip"} | ({"vector": vector} if vector else {})
+    found = search_network(ATTENTION, hardware, 20, 0, fuse=True, operations=operations)
+    assert isinstance(found, FusedResult) and found.complete
+    return {row.layer: row for row in found.rows}
+
+
+@pytest.fixture(scope="module")
+def without() -> dict[str, FusedLayer]:
+    return planned(None)
+
+
+@pytest.fixture(scope="module")
+def slow() -> dict[str, FusedLayer]:
+    return planned(UNIT)
+
+
+def test_a_softmax_takes_an_exponential_and_four_steps_a_word_and_a_division_a_row(
+    without: dict[str, FusedLayer], slow: dict[str, FusedLayer]
+) -> None:
+    words = ROWS * COLUMNS
+    cycles = math.ceil((words * (4 + 4) + ROWS * 8) / LANES)
+    row = slow["softmax"]
+    assert row.cycles == cycles > without["softmax"].cycles and row.limit == "vector units"
+    assert row.energy_pj == pytest.approx(without["softmax"].energy_pj + words * (3.0 + 4 * 0.5))
+    assert row.by_level["levels"][-1]["name"] == "vector" and row.by_level["levels"][-1]["cycles"] == cycles
+
+
+def test_a_fused_operation_overlaps_with_its_layer(without: dict[str, FusedLayer], slow: dict[str, FusedLayer]) -> None:
+    """A sum per word beside the layer before takes the longer of both: the layer counts with its fastest design."""
+    busy, layer = math.ceil(ROWS * 16 / LANES), slow["context"]
+    assert slow["add"].place == layer.place == "GLB" and 0 < layer.cycles < busy
+    together = layer.cycles + slow["add"].cycles
+    assert busy <= together <= 1.02 * busy and slow["add"].cycles > without["add"].cycles
+    assert slow["add"].energy_pj == pytest.approx(without["add"].energy_pj + ROWS * 16 * 0.5)
+
+
+def test_a_wide_unit_hides_behind_the_traffic(without: dict[str, FusedLayer]) -> None:
+    wide = planned({"lanes": 1_000_000})
+    assert {name: row.cycles for name, row in wide.items()} == {name: row.cycles for name, row in without.items()}
+    assert math.isclose(wide["softmax"].energy_pj, without["softmax"].energy_pj)
+
+
+def test_free_operations_need_no_unit(slow: dict[str, FusedLayer]) -> None:
+    assert planned(UNIT, "free")["softmax"].cycles == 0 < slow["softmax"].cycles
+
+
+def test_gates_and_norms_tell_their_steps() -> None:
+    build = load().build
+    steps = {name: build("operation", {"type": name}).vector_steps((8, 4)) for name in ("norm", "multiply", "concat")}
+    assert steps == {"norm": {"other": 4.0, "division": 0.25}, "multiply": {"other": 1.0}, "concat": {}}
+    gate = build("operation", {"type": "multiply", "silu": True}).vector_steps((8, 4))
+    assert gate == {"exponential": 1.0, "division": 1.0, "other": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("vector", "fault"),
+    [
+        ({"lanes": 0}, "vector.lanes: is 0, expected at least 1"),
+        ({"lanes": 4, "pj": {"exp": 1.0}}, "vector.pj: expected 'exponential' or 'division' or 'other', found 'exp'"),
+        ({"lanes": 4, "cycles": {"other": -1.0}}, "vector.cycles: is -1.0, expected at least 0"),
+    ],
+)
+def test_a_wrong_unit_is_told_with_its_key(vector: dict[str, Any], fault: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load().build("hardware", {"extends": "mobile", "vector": vector})
+    assert fault in str(caught.value)
