@@ -95,11 +95,11 @@ def test_the_cache_is_written_once_per_token_and_read_as_a_whole(registry):
         assert {layer for layer in CACHED if layer in own} >= {"scores", "context"}
 
 
-def test_equal_widths_are_one_number_and_the_hardware_s_own_are_left_out():
+def test_widths_of_the_hardware_are_left_out_and_others_are_packed_in_its_words():
     widths = Widths.of(16)
     assert widths.key(widths.activation, widths.weight, widths.activation) == {}
     eight = Widths.of(16, weight=8, activation=8)
-    assert eight.key(8, eight.weight, 8) == {"word_bits": 8} and eight.cache == 8
+    assert eight.key(8, eight.weight, 8) == {"word_bits": dict.fromkeys("PQZ", 8)} and eight.cache == 8
 
 
 def test_other_widths_are_a_table_by_tensor_with_the_share_of_a_scale():

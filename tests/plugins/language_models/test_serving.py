@@ -76,6 +76,21 @@ def test_decode_moves_weights_once_for_all_sequences_and_the_cache_of_each(decod
         assert step.moved["activations"] < 0.02 * sum(step.moved.values())
 
 
+def test_weights_of_4_bits_take_a_quarter_of_the_time_of_16_bits_plus_scales(decoded):
+    """A 16-bit scale per 128 weights: 4.125 / 16 of the time of the weights; a cache of 8 bits takes half."""
+    registry = load()
+    model, point = registry.get("language-model", "llama3-8b"), Point("decode", 1024, 1)
+    bits = {"weight": 4, "group": 128, "cache": 8}
+    (narrow,) = served(registry, model, "mobile", [point], bits, budget=10, **HOW).steps
+    wide, seconds = decoded.steps[0], 32e9
+    _, weights, cache = counts("llama3-8b", 1024, 1, "decode")
+    assert narrow.moved["weights"] == pytest.approx(wide.moved["weights"] * 4.125 / 16, rel=1e-3)
+    assert narrow.moved["cache"] == pytest.approx(wide.moved["cache"] / 2, rel=0.01)
+    of_weights = narrow.seconds - cache / seconds
+    assert of_weights == pytest.approx((wide.seconds - 2 * cache / seconds) * 4.125 / 16, rel=0.01)
+    assert weights * 4.125 / 8 / seconds <= of_weights
+
+
 def test_weights_with_2_of_4_move_half_of_the_words_and_two_bits_for_each():
     """16 bits of data and 2 of place per nonzero; the head is dense. The roofline counts the nonzeros alone."""
     registry = load()
