@@ -2,7 +2,8 @@
 
 Prefill reads whole prompts and writes their rows of the cache; decode reads the cache and writes a row per sequence.
 Rows of all sequences are rows of one product; each sequence has products of its own in attention. Prefill runs one head
-of keys after the other, so that only a head's keys and values, and some rows of scores, need room on chip."""
+of keys after the other, and chunks of queries, each with the keys up to its end: only a head's keys and values, and some
+rows of scores, need room on chip."""
 
 from __future__ import annotations
 
@@ -16,6 +17,9 @@ from .block import BlockLayers, products, shape
 from .model import Image, LanguageModel
 from .points import PREFILL, Point
 from .widths import Widths
+
+CHUNKS = 8
+"""Most chunks of queries of a prompt without a window: eight do 9/16 of the square of scores, where half is needed."""
 
 
 @attrs.frozen
@@ -41,7 +45,7 @@ def parts_of(model: LanguageModel, point: Point, widths: Widths, density: Any = 
         table |= {"defaults": {"linear": {"density": {"Q": density}}}} if density != 1.0 else {}
         found.append(Part(name, count, table))
     if point.phase == PREFILL:
-        found.append(_attention(model, point, widths))
+        found += _attention(model, point, widths)
     outputs = model.image.classes if model.image else 0 if model.encoder else model.vocabulary
     if outputs:
         found.append(Part("head", 1, _head(model, point, widths, outputs)))
@@ -61,19 +65,26 @@ def _patches(image: Image, model: LanguageModel, point: Point, widths: Widths) -
     return _network(model, "patches", layers, given) | {"batch": point.batch}
 
 
-def _attention(model: LanguageModel, point: Point, widths: Widths) -> Part:
-    """Attention of the queries that share a head of keys; with a window, of a chunk of them."""
+def _attention(model: LanguageModel, point: Point, widths: Widths) -> list[Part]:
+    """Attention of the queries that share a head of keys: a part for each chunk of queries with as many keys."""
+    heads, found = model.layers * point.batch * model.key_heads, list[Part]()
+    chunk, every = chunks(point.tokens, model.window)
+    for seen in dict.fromkeys(every):
+        name = f"attention-{seen}" if len(set(every)) > 1 else "attention"
+        found.append(_attended(model, widths, name, heads * every.count(seen), chunk, seen))
+    return found
+
+
+def _attended(model: LanguageModel, widths: Widths, name: str, count: int, chunk: int, seen: int) -> Part:
     latent, group = model.latent, model.heads // model.key_heads
-    chunk, seen = chunks(point.tokens, model.window)
-    count = model.layers * point.batch * model.key_heads * (point.tokens // chunk)
     size, value = (model.head + latent.rope, latent.value_size) if latent else (model.head, model.head)
     layers = [
         {"name": "keys", "type": "outside", "shape": [seen, size], "inputs": []},
         {"name": "values", "type": "outside", "shape": [seen, value], "inputs": []},
         *products(widths, 1, group * chunk, size, seen, value, ("input", "keys", "values")),
     ]
-    table = _network(model, "attention", layers, (group * chunk, size))
-    return Part("attention", count, table, cached=latent is None)
+    table = _network(model, name, layers, (group * chunk, size))
+    return Part(name, count, table, cached=latent is None)
 
 
 def _head(model: LanguageModel, point: Point, widths: Widths, outputs: int) -> dict[str, Any]:
@@ -83,12 +94,14 @@ def _head(model: LanguageModel, point: Point, widths: Widths, outputs: int) -> d
     return _network(model, "head", [{"name": "norm", "type": "norm"}, head], shape(point.batch, model.hidden))
 
 
-def chunks(tokens: int, window: int) -> tuple[int, int]:
-    """Queries of a chunk, and the keys that the chunk sees.
+def chunks(tokens: int, window: int) -> tuple[int, list[int]]:
+    """Queries of a chunk, and the keys that each chunk sees: all before the chunk, and the chunk itself.
 
-    With a window, a chunk sees itself and the chunk before: the least chunk that divides the prompt and holds the
-    window. Without a window each query sees the whole prompt, later tokens included."""
-    if not window or window >= tokens:
-        return tokens, tokens
-    least = min(d for n in range(1, math.isqrt(tokens) + 1) if tokens % n == 0 for d in (n, tokens // n) if d >= window)
-    return (tokens, tokens) if least == tokens else (least, 2 * least)
+    Up to `CHUNKS` chunks of equal size. With a window, a chunk sees itself and the chunk before: the least chunk that
+    divides the prompt and holds the window."""
+    divisors = sorted({d for n in range(1, math.isqrt(tokens) + 1) if tokens % n == 0 for d in (n, tokens // n)})
+    if window and window < tokens:
+        chunk = next(d for d in divisors if d >= window)
+        return chunk, [chunk, *[2 * chunk] * (tokens // chunk - 1)]
+    chunk = tokens // max(d for d in divisors if d <= CHUNKS)
+    return chunk, list(range(chunk, tokens + 1, chunk))

@@ -59,7 +59,9 @@ def counts(name, tokens, batch, phase):
     head = HEADS[name]
     if phase == "decode":
         return batch * (met + head + pair * seen), weights + head, batch * cache * seen
-    return batch * (tokens * (met + pair * tokens) + head), weights + head, batch * cache * tokens
+    chunk = tokens // max(d for d in range(1, 9) if tokens % d == 0)  # a chunk meets all words up to its end
+    pairs = chunk * sum(range(chunk, tokens + 1, chunk))
+    return batch * (tokens * met + pair * pairs + head), weights + head, batch * cache * tokens
 
 
 def least_seconds(macs, weight_bytes, cache_bytes, multipliers, hertz, bytes_per_s):

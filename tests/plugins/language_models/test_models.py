@@ -74,14 +74,12 @@ def test_a_window_limits_what_decode_reads_and_prefill_works_in_chunks(registry)
     model = registry.get("language-model", "mistral-7b-v0.1")
     _, block = nodes(registry, model, Point("decode", 32768, 1))["block"]
     assert next(node for node in block if node.name == "scores").loops.sizes["n"] == 4096
-    assert (
-        chunks(32768, 4096) == (4096, 8192)
-        and chunks(4096, 4096) == (4096, 4096)
-        and chunks(5003, 4096) == (5003, 5003)
-    )
-    assert chunks(6000, 1024) == (1200, 2400)
-    count, attention = nodes(registry, model, Point("prefill", 32768, 1))["attention"]
-    assert count == 32 * 8 * 8 and attention[2].macs == 4 * 4096 * 8192 * 128
+    assert chunks(32768, 4096) == (4096, [4096, *[8192] * 7]) and chunks(6000, 1024) == (1200, [1200, *[2400] * 4])
+    assert chunks(4096, 4096) == (512, list(range(512, 4097, 512))) and chunks(5003, 4096) == (5003, [5003])
+    found = nodes(registry, model, Point("prefill", 32768, 1))
+    (first, least), (count, attention) = found["attention-4096"], found["attention-8192"]
+    assert (first, count) == (32 * 8, 32 * 8 * 7)
+    assert attention[2].macs == 2 * least[2].macs == 4 * 4096 * 8192 * 128
 
 
 def test_the_cache_is_written_once_per_token_and_read_as_a_whole(registry):
