@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,7 @@ def plot_command(
     from sparsemap.problem import design_file
 
     from .explain_many import is_many
-    from .figures import KINDS, OF_MANY, PlotSource, figure_of
+    from .figures import KINDS, OF_MANY, PlotSource, drawn, figure_of, figures_in
     from .outcome import DesignOutcome
 
     path = Path(out)
@@ -145,22 +144,12 @@ def plot_command(
         if not outcome.valid:
             raise SearchError(f"{result}: the design is {outcome.fault}")
         source = PlotSource(outcome, Path(result) if Path(result).is_dir() else None)
-        draw = partial(_drawn, KINDS, source)
+        draw = partial(drawn, source)
     if kind:
         write_figure(partial(draw, kind), path, dpi=300)
         wrote([path])
         return
-    path.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name in OF_MANY if many else KINDS:
-        with suppress(SearchError):  # this result has no such figure
-            write_figure(partial(draw, name), path / f"{name}.png", dpi=300)
-            files.append(path / f"{name}.png")
-    wrote(files)
-
-
-def _drawn(kinds: Any, source: Any, kind: str) -> Any:
-    return kinds[kind](source)
+    wrote(figures_in(path, OF_MANY if many else KINDS, draw))
 
 
 @click.command("report")

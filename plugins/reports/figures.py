@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from sparsemap.errors import SearchError, listed
 from sparsemap.files import percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import plain
-from sparsemap.plots import COLOURS, Figure, subplots
+from sparsemap.plots import COLOURS, Figure, subplots, write_figure
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count
@@ -175,6 +177,21 @@ KINDS: dict[str, Callable[[PlotSource], Figure]] = {
     "pareto": pareto,
     "space": space,
 }
+
+
+def drawn(source: PlotSource, kind: str) -> Figure:
+    return KINDS[kind](source)
+
+
+def figures_in(folder: Path, kinds: Iterable[str], draw: Callable[[str], Figure]) -> list[Path]:
+    """Files of all figures that a result has, by kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for kind in kinds:
+        with suppress(SearchError):  # this result has no such figure
+            write_figure(partial(draw, kind), folder / f"{kind}.png", dpi=300)
+            found.append(folder / f"{kind}.png")
+    return found
 
 
 OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}

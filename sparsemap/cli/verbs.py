@@ -110,23 +110,6 @@ def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
         found.invoke(own)
 
 
-STUDY = """\
-format = "{format}"
-kind = "study"
-name = "my-study"
-workloads = ["workload.toml"] # names of `sparsemap list workload`, or files
-hardware = ["hardware.toml", "{other}"]
-seeds = [0, 1] # two or more give intervals
-budget = 500 # designs per search
-out = "runs/my-study"
-
-# Every combination of these values is searched; the key is the place of the value.
-# [axes]
-# "hardware.levels.{level}.capacity" = ["64 KB", "256 KB"]
-# "workload.density.Q" = [0.1, 0.5]
-"""
-
-
 @click.command()
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--workload", default=defaults.START[0], show_default=True, help="Which workload to start from.")
@@ -136,25 +119,10 @@ def init(folder: Path, workload: str, hardware: str) -> None:
 
     FOLDER gets workload.toml and hardware.toml, copies of pieces from `sparsemap list workload` and `sparsemap list
     hardware` with their comments, and study.toml, which compares the hardware with another."""
-    from ..file_formats import SPEC
-    from ..pieces.registry import is_path
-    from ..problem.load import load_problem
     from ..writing import write_texts
+    from .starting import starting_texts
 
-    registry, texts = loaded(()), dict[Path, str]()
-    for kind, name in (("workload", workload), ("hardware", hardware)):
-        registry.resolve(kind, name)
-        file = Path(name if is_path(name) else registry.origin(kind, name).file)
-        lines = file.read_text("utf-8").splitlines(keepends=True)
-        end = next((at for at, line in enumerate(lines) if line.startswith("[")), len(lines))
-        about = "#:schema", "kind =", "name =", "description =", "source ="
-        head = [line for line in lines[:end] if not line.startswith(about)]
-        own = f'format = "{SPEC.text}"\nkind = "{kind}"\nname = "my-{kind}"\n'
-        texts[folder / f"{kind}.toml"] = "".join([own, *head, *lines[end:]])
-    levels = [level.name for level in load_problem(workload, hardware, registry=registry).levels if level.index]
-    other = next(name for name in reversed(defaults.START) if name != hardware)
-    study = STUDY.format(format=SPEC.text, other=other, level=levels[0] if levels else "DRAM")
-    texts[folder / "study.toml"] = study
+    texts = starting_texts(loaded(()), folder, workload, hardware)
     if there := [str(path) for path in texts if path.exists()]:
         raise SearchError(f"{listed(there)} exist; name another folder: sparsemap init FOLDER")
     files = first, second, third = [str(path) for path in write_texts(texts)]

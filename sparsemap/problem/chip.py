@@ -96,14 +96,6 @@ class Chip:
         """B with a chip per design; None: a single chip for all designs."""
         return self.fanout.shape[1] if self.fanout.ndim == 2 else None
 
-    def with_words(self, bits: Array) -> Chip:
-        """This chip in words of `bits` (S,): the bits and ports of the memories stay, so energies of data, bandwidths
-        and words per access are of other words. For a single chip."""
-        width = bits / self.word_bits
-        energy = {key: pj if "metadata" in key else pj * width for key, pj in self.energy_pj.items()}
-        ports = {name: getattr(self, name) / width for name in LIMITS if name.endswith("bandwidth")}
-        return attrs.evolve(self, word_bits=bits, energy_pj=energy, **ports)
-
     @property
     def digest(self) -> str:
         """Digest, equal for equal chips."""

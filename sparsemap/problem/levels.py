@@ -98,13 +98,6 @@ def levels_of(hardware: Hardware, registry: Registry) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def more_units(levels: tuple[Level, ...], times: int) -> tuple[Level, ...]:
-    """The levels with `times` as many compute units below the innermost."""
-    *outer, last = levels
-    fanout = last.fanout * times
-    return (*outer, attrs.evolve(last, fanout=fanout, memory=attrs.evolve(last.memory, fanout=fanout)))
-
-
 def _memory(table: Mapping[str, Any], registry: Registry) -> MemoryLevel:
     """The memory of a level; a level's key `class` is the memory's `type`."""
     entries = dict(table)

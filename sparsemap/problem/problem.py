@@ -17,7 +17,7 @@ from ..pieces.registry import Registry
 from .chip import Chip, chip_of
 from .costs import ALIASES
 from .evaluation import Evaluation
-from .levels import Level, MappingLevel, Place, levels_of, more_units
+from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
@@ -230,14 +230,14 @@ class Problem:
     @cached_property
     def mac_mode(self) -> MacMode | None:
         """Fastest mode of the compute units for the operands of the workload's widths; None: one pair per cycle."""
-        modes = self.hardware.compute.modes  # a hardware may be checked without a workload
-        table = self.workload.word_bits if modes and self.workload else None
+        table = (
+            self.workload.word_bits if self.hardware.compute.modes and self.workload else None
+        )  # a chip alone has none
         if not isinstance(table, Mapping):
             return None
-        file = self.file_of("workload")
-        own = {self.tensor(text, file, "word_bits"): bits for text, bits in table.items() if not self.lacks(text)}
-        bits = [own.get(t, self.hardware.word_bits) for t in self.operands]
-        return max((mode for mode in modes if mode.takes(bits)), key=lambda mode: mode.macs, default=None)
+        from .widths import mode_of
+
+        return mode_of(self, table)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -245,6 +245,8 @@ class Problem:
         with placed("", self.file_of("hardware")):
             levels = self._once((self.hardware,), levels_of, self.hardware, self.registry)
         if self.mac_mode:
+            from .widths import more_units
+
             levels = self._once((levels, self.mac_mode), more_units, levels, self.mac_mode.macs)
         if self.given_chip is None:
             return levels
@@ -309,15 +311,12 @@ class Problem:
     @cached_property
     def tensor_bits(self) -> np.ndarray:
         """(T, S) float64 bits per word of each tensor at each level; 0: as wide as the level's words."""
-        found = np.zeros((len(self.tensors), len(self.levels)))
-        tables = [("workload", range(len(self.levels)), "word_bits", self.workload.word_bits)]
-        for x in self.levels:
-            tables.append(("hardware", range(x.index, x.index + 1), f"levels[{x.index}].word_bits", x.memory.word_bits))
-        for kind, levels, path, table in tables:
-            for text, bits in table.items() if isinstance(table, Mapping) else ():
-                if not self.lacks(text):
-                    found[self.tensor(text, self.file_of(kind), f"{path}.{text}"), levels] = bits
-        return found
+        tables = (self.workload.word_bits, *(level.memory.word_bits for level in self.levels))
+        if not any(isinstance(table, Mapping) for table in tables):
+            return np.zeros((len(self.tensors), len(self.levels)))
+        from .widths import bits_of
+
+        return bits_of(self)
 
     def widths(self, chip: Chip) -> np.ndarray:
         """(T, S) words of a level per word of a tensor, on a chip for this problem."""
@@ -325,8 +324,12 @@ class Problem:
 
     def in_words_of(self, tensor: int) -> Chip:
         """The chip with a tensor's words as words: bits, energies and bandwidths of data."""
+        if not self.tensor_bits[tensor].any():
+            return self.chip
+        from .widths import with_words
+
         bits = np.where(self.tensor_bits[tensor] > 0, self.tensor_bits[tensor], self.chip.word_bits)
-        return self.chip if (bits == self.chip.word_bits).all() else self.chip.with_words(bits)
+        return with_words(self.chip, bits)
 
     def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside the tensor's residence."""
