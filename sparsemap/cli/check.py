@@ -179,7 +179,7 @@ class Check:
                     line = plugin_line(error.__traceback__, OURS)
                 if line and not self.registry.built_in(origin):
                     what += f" ({line})"
-                path = piece.name if self.path.suffix != ".toml" else ""
+                path = piece.name if self.path.suffix not in (".toml", *toml_io.YAML) else ""
                 self.mistakes[Mistake(self.file, path, f"{TRIED[kind]}: {what}")] = None
         if of_format and piece.compressed and not piece.decodable and not self.mistakes:
             text = "%s: format '%s' has no codec (`lists` in TOML, or `encode` and `decode`): cost models that pay for what is "

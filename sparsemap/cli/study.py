@@ -101,6 +101,7 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
     them; a network needs --out for that. Results do not depend on --jobs or --cluster.
 
     Other kinds, such as a language model, have options of their own: `sparsemap run NAME --help`."""
+    from ..spec.toml_io import YAML
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
     from ..study.network_result import between_text
@@ -109,8 +110,8 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
     from .hints import check_kind
     from .networks import comparison_of, outcomes_of, run_network, tell
 
-    if (file := Path(given["study"])).suffix != ".toml" and file.is_file():
-        text = f"{file} is no TOML file, as studies and networks are; `sparsemap import` makes a network of a model"
+    if (file := Path(given["study"])).suffix not in (".toml", *YAML) and file.is_file():
+        text = f"{file} is no TOML or YAML file, as studies and networks are; `sparsemap import` makes a network of a model"
         raise click.UsageError(text)
     chip = hardware or extra or "HARDWARE"
     check_kind(loaded(given["plugin_dirs"]), given["study"], "study", "network", hardware=chip)

@@ -393,4 +393,4 @@ def required_keys(cls: type[Piece]) -> list[str]:
 
 def is_path(text: str) -> bool:
     """Whether a text is the path of a spec file rather than a name."""
-    return text.endswith(".toml") or "/" in text or os.sep in text
+    return text.endswith((".toml", *toml_io.YAML)) or "/" in text or os.sep in text

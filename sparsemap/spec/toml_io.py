@@ -13,17 +13,26 @@ from ..errors import SpecError, placed, unknown
 from ..files import read_bytes, shown
 from .structuring import expected_found, join
 
+YAML = (".yaml", ".yml")
+"""Endings of files with a spec in YAML: the same keys, as nested tables."""
+
 
 def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
-    """The table in a TOML file. Raises SpecError for a missing file, or for anything but UTF-8 and TOML (with line and
-    column).
+    """The table in a TOML file, or in a file of `YAML`. Raises SpecError for a missing file, or for anything but UTF-8
+    and TOML or YAML (with line and column).
 
     For a missing file, the error names the file of a similar name beside it, if of this `kind`. The key `format` of a
     file by SparseMap is checked and left out."""
     text = b""
     try:
-        text = read_bytes(path)
-        table = tomllib.loads(text.decode("utf-8-sig"))
+        if os.fspath(path).endswith(YAML):
+            from .yaml_tables import Tags
+            from .yaml_tables import read as read_yaml
+
+            table: dict[str, Any] = read_yaml(Path(path), Tags("SparseMap", hyphens=True))
+        else:
+            text = read_bytes(path)
+            table = tomllib.loads(text.decode("utf-8-sig"))
     except (SpecError, ValueError, RecursionError) as error:
         from .unread import why_not
 

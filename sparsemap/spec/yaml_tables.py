@@ -35,6 +35,8 @@ class Tags:
     names: Sequence[str] = ()
     example: str = ""
     """A key of the files, for error messages."""
+    hyphens: bool = False
+    """Whether keys keep hyphens."""
 
 
 @attrs.frozen
@@ -50,7 +52,7 @@ class YamlSource:
 
 
 class YamlTable(dict[str, Any]):
-    """A mapping of a file, hyphens in keys replaced by underscores, with the place of every key."""
+    """A mapping of a file, hyphens in keys usually replaced by underscores, with the place of every key."""
 
     def __init__(self, source: YamlSource) -> None:
         super().__init__()
@@ -187,7 +189,8 @@ def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...], t
         if tag:
             table[TAG] = tag
         for key_node, child in node.value:
-            key = str(key_node.value).replace("-", "_") if isinstance(key_node, yaml.ScalarNode) else ""
+            key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
+            key = key if tags.hyphens else key.replace("-", "_")
             table.lines[key] = key_node.start_mark.line + 1
             table[key] = _value(loader, child, table.at(key), above, tags)
         bases = table.pop("<<<", None)

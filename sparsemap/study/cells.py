@@ -344,7 +344,7 @@ def labels_of(references: Iterable[str]) -> dict[str, str]:
     """Labels of names and paths: a file without folder and ending, if unambiguous."""
     references = list(dict.fromkeys(references))
     stems = [Path(text).stem if is_path(text) else text for text in references]
-    long = [re.sub(r"\.toml$", "", text) if is_path(text) else text for text in references]
+    long = [re.sub(r"\.(toml|ya?ml)$", "", text) if is_path(text) else text for text in references]
     labels = [stem if stems.count(stem) == 1 else text for stem, text in zip(stems, long, strict=True)]
     slugs = [re.sub(r"[^0-9A-Za-z._+=-]+", "-", label).strip("-.") or "unnamed" for label in labels]
     digests = [hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6] for text in references]
