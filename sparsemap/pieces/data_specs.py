@@ -107,6 +107,8 @@ class VectorUnit:
     """Cycles of a lane per step, by kind `exponential`, `division` and `other`; absent: 1."""
     pj: Mapping[str, float] = attrs.field(factory=dict, validator=VECTOR_STEPS)
     """Energy per step, by kind; absent: 0."""
+    area_mm2: float = attrs.field(default=0.0, validator=attrs.validators.ge(0))
+    """Area per lane."""
 
 
 def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:

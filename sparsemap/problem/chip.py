@@ -81,7 +81,7 @@ class Chip:
     """(S,) float64, area without the levels below."""
     mac_area_mm2: Array
     units_area_mm2: Array
-    """Total area of all decoders and skipping units, if the hardware lists `units`, and of the converter."""
+    """Total area of all decoders and skipping units, if the hardware lists `units`, of the converter and of the vector unit."""
     wire_pj_per_bit_mm: Array
     gated_residual: Array
     """Least cost of a gated access or compute, as a share of a full one."""
@@ -194,16 +194,17 @@ def _is_number(value: Any) -> bool:
 
 
 def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
-    """Area of the converter and the sparse units of a hardware."""
-    converter = hardware.converter.area_mm2 if hardware.converter else 0.0
+    """Area of the converter, the vector unit and the sparse units of a hardware."""
+    others = hardware.converter.area_mm2 if hardware.converter else 0.0
+    others += hardware.vector.lanes * hardware.vector.area_mm2 if hardware.vector else 0.0
     if hardware.units is None:
-        return converter
+        return others
     mechanisms = {
         place: [registry.get("mechanism", name).unit_macs for name in names]
         for place, names in hardware.units.mechanisms.items()
     }
     formats = [registry.get("format", name).unit_macs for names in hardware.units.formats.values() for name in names]
-    return sparse_mm2(levels, technology, hardware, mechanisms, formats) + converter
+    return sparse_mm2(levels, technology, hardware, mechanisms, formats) + others
 
 
 def sparse_mm2(

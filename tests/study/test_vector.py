@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparsemap import SpecError, search_network
+from sparsemap import SpecError, load_problem, search_network
 from sparsemap.pieces.loading import load
 from sparsemap.study.fused_result import FusedLayer, FusedResult
 
@@ -93,3 +93,9 @@ def test_a_wrong_unit_is_told_with_its_key(vector: dict[str, Any], fault: str) -
     with pytest.raises(SpecError) as caught:
         load().build("hardware", {"extends": "mobile", "vector": vector})
     assert fault in str(caught.value)
+
+
+def test_lanes_have_area() -> None:
+    with_lanes = {"extends": "mobile", "name": "lanes", "vector": {"lanes": 256, "area_mm2": 0.002}}
+    plain, made = (load_problem("mm3", chip).chip for chip in ("mobile", with_lanes))
+    assert made.total_area_mm2 - plain.total_area_mm2 == pytest.approx(256 * 0.002)
