@@ -83,7 +83,7 @@ def test_a_verb_answers_in_json_and_nothing_else(command, folder, monkeypatch):
 
 
 def test_init_answers_with_its_files(tmp_path):
-    assert len(json.loads(forking.run(["-m", "sparsemap", "init", str(tmp_path), "--json"]).stdout)["files"]) == 2
+    assert len(json.loads(forking.run(["-m", "sparsemap", "init", str(tmp_path), "--json"]).stdout)["files"]) == 3
 
 
 def test_every_verb_has_the_option():
