@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.page.content import in_one_unit
-from sparsemap_plugins.reports.tables import PageTable, number
+from sparsemap_plugins.reports.page.content import Page, Section, in_one_unit
+from sparsemap_plugins.reports.tables import PageTable, PrintedNumber, number
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
@@ -278,6 +278,37 @@ def test_the_page_fits_phone_and_screen_light_dark_and_paper(opened, width):
         assert page.evaluate("getComputedStyle(document.querySelector('.chart text')).fill") == ink
         grounds.append(ground)
     assert grounds == ["rgb(255, 255, 255)", "rgb(21, 23, 26)", "rgb(255, 255, 255)"]
+
+
+SORTED = """() => {
+  const own = (row) => [...row.cells].some((cell) => cell.querySelector("data"));
+  const table = [...document.querySelectorAll(".table table")].find((one) => [...one.tBodies[0].rows].filter(own).length > 2);
+  const i = [...table.tBodies[0].rows].find(own).cells.length - 1 - [...[...table.tBodies[0].rows].find(own).cells].reverse()
+    .findIndex((cell) => cell.querySelector("data"));
+  const head = table.tHead.rows[0].cells[i];
+  const column = () => [...table.tBodies[0].rows].filter((row) => row.cells[0].textContent.trim() !== "total")
+    .map((row) => row.cells[i].querySelector("data")).filter((x) => x).map((x) => +x.value);
+  head.click(); const up = column();
+  head.click(); return [up, column(), head.getAttribute("aria-sort")];
+}"""
+"""Click twice on the head of the last column of numbers of the first table with three rows of numbers."""
+
+
+def test_a_click_on_a_head_sorts_the_table_by_value_and_total_stays_last(opened):
+    up, down, state = opened[0].evaluate(SORTED)
+    assert len(up) > 2 and up == sorted(up) and down == up[::-1] and state == "descending"
+
+
+def test_long_tables_have_a_filter_and_a_head_that_stays(browser, tmp_path):
+    rows = [["name", "n"], *([f"row {i}", PrintedNumber(i, str(i))] for i in range(30))]
+    made = Page("a page", [], [], [Section("Rows", [PageTable(rows[0], rows[1:])])])
+    (tmp_path / "a.html").write_text(html(made), "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "a.html").as_uri())
+    page.fill(".filter", "ROW 2")
+    assert page.locator("tbody tr:visible").count() == 12  # 2, 12, and 20 to 29
+    page.fill(".filter", "")
+    assert page.evaluate("getComputedStyle(document.querySelector('th')).position") == "sticky"
 
 
 def test_power_per_area_beyond_published_chips_is_told(tmp_path):
