@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar
@@ -41,9 +42,9 @@ class MacMode:
     """Energy per multiply-accumulate; absent: the unit's energy in equal parts."""
 
     def takes(self, bits: Sequence[float]) -> bool:
-        """Whether operands of these bits fit."""
+        """Whether operands of these bits fit; a part of a bit is a shared scale, which is not multiplied here."""
         pairs = zip(sorted(bits), sorted(self.bits), strict=False)
-        return len(bits) == len(self.bits) and all(own <= most for own, most in pairs)
+        return len(bits) == len(self.bits) and all(math.floor(own) <= most for own, most in pairs)
 
 
 @attrs.frozen(kw_only=True)
