@@ -16,6 +16,8 @@ from .answers import ANSWERS, with_json
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
+FILES = ("sparsemap.toml", "pyproject.toml")
+"""Files with defaults of options, in the working folder; the first one wins."""
 INTERRUPTED = 130
 """128 + SIGINT, as in shells."""
 
@@ -125,7 +127,12 @@ class Verbs(click.Group):
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
             if args[0] in self._built_in - USUAL - SHORT:
                 say_moved(args[0])
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        if any(map(os.path.exists, FILES)):
+            from .defaults_file import default_map
+
+            ctx.default_map = default_map(self, ctx, args)
+        return found
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
