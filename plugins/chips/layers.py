@@ -164,14 +164,15 @@ class Whole:
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
     """The networks on a chip, each with the folder of its name; the last chips are cached."""
-    key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
+    place = Path(folder).resolve()
+    key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(place)
 
     def made() -> tuple[Whole, ...]:
         found = []
         for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
             asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
             known = network_at(name, inner.plugin_dirs)
-            plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked, known=known)
+            plan = plan_of(inner.registry, name, table, place / label, *asked, known=known)
             found.append(Whole(plan, FusedPlan.of(plan, "counted") if inner.fuse else None))
         return tuple(found)
 

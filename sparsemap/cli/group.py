@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SparseMapError, unknown
+from ..files import read_bytes
 from ..pieces import defaults
 from .answers import ANSWERS, with_json
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
-FILES = ("sparsemap.toml", "pyproject.toml")
-"""Files with defaults of options, in the working folder; the first one wins."""
+FILES = {"sparsemap.toml": b"", "pyproject.toml": b"[tool.sparsemap"}
+"""Files with defaults of options, in the working folder, with a mark of their tables; the first one wins."""
 INTERRUPTED = 130
 """128 + SIGINT, as in shells."""
 
@@ -128,7 +129,7 @@ class Verbs(click.Group):
             if args[0] in self._built_in - USUAL - SHORT:
                 say_moved(args[0])
         found = super().resolve_command(ctx, args)
-        if any(map(os.path.exists, FILES)):
+        if any(mark in read_bytes(name) for name, mark in FILES.items() if os.path.isfile(name)):
             from .defaults_file import default_map
 
             ctx.default_map = default_map(self, ctx, args)

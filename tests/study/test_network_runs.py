@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
     assert "no hardware 'egde'; did you mean 'edge'?" in run(tiny, "--hardware", "egde", code=2).stderr
     Path("net.onnx").write_text("a model")
     said = run("net.onnx", "--hardware", "edge", code=2).stderr
-    assert "net.onnx is no TOML file" in said and "`sparsemap import` makes a network of a model" in said
+    assert "net.onnx is no TOML or YAML file" in said and "`sparsemap import` makes a network of a model" in said
     wrong = Path(tiny).read_text().replace("k = 10", "k = 11")
     Path("wrong.toml").write_text(wrong)
     assert "wrong.toml: layers[4]: 'again' is given 10" in run("wrong.toml", "--hardware", "edge", code=2).stderr

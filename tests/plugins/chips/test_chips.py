@@ -297,6 +297,17 @@ def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registr
         assert verify(design.problem, design.batch, 2, 0).correct
 
 
+def test_one_relative_folder_in_two_working_folders_is_two_folders(task, tmp_path, monkeypatch):
+    """A cache of plans by the relative path sent the second chip's designs to the first one's folder."""
+    folders = []
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        monkeypatch.chdir(tmp_path / place)
+        folders += [Path(one.plan.folder) for one in layers.wholes_on({"extends": "small"}, task.inner, "chip")]
+    assert folders == [tmp_path / place / "chip" / "network" for place in ("one", "two")]
+
+
+
 def test_a_stopped_search_goes_on_and_ends_the_same_with_two_jobs_too(task, tmp_path, monkeypatch):
     whole = designed(task)
     stopped = attrs.evolve(task, out=tmp_path / "stopped")
