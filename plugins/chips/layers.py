@@ -121,6 +121,14 @@ def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
 
 
+def forget() -> None:
+    """Drops all caches before a design: a file may have changed since the last one, or the working folder."""
+    for cached in (registry_of, network_at, layers_of):
+        cached.cache_clear()
+    _LAST.clear()
+    _THERE.clear()
+
+
 def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: Callable[[Node], Problem]) -> Problem:
     """The problem `made` of a layer with the widest words, so that all layers fit on its chip."""
     return next(iter(of_widths([node for node, _ in layers_of(networks, plugin_dirs)], made).values()))

@@ -31,7 +31,7 @@ from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from sparsemap.writing import write_text
 
 from .genes import ChipGenes
-from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
+from .layers import Inner, KnownChip, folders_of, forget, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
@@ -134,6 +134,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
 
     Evaluated chips are stored in `chips.jsonl` there. The same call thus resumes an interrupted call, with the same
     result. Two calls cannot write to a folder at the same time."""
+    forget()
     problem = outer_problem(task)
     several = len(problem.objective.names) > 1
     searcher = searcher_of(problem, task.searcher or (FRONT_SEARCHER if several else SEARCHER))

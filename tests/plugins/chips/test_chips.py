@@ -307,6 +307,15 @@ def test_one_relative_folder_in_two_working_folders_is_two_folders(task, tmp_pat
     assert folders == [tmp_path / place / "chip" / "network" for place in ("one", "two")]
 
 
+def test_an_edited_network_is_read_again(task, tmp_path):
+    """A cache by file name answered with the network as it was in the first run of a notebook."""
+    network = tmp_path / "network.toml"
+    times = []
+    for repeat in (3, 30):
+        network.write_text(NETWORK.replace("repeat = 3", f"repeat = {repeat}"))
+        times.append(designed(attrs.evolve(task, out=tmp_path / f"out-{repeat}")).final["cycles"])
+    assert times[1] > 2 * times[0]
+
 
 def test_a_stopped_search_goes_on_and_ends_the_same_with_two_jobs_too(task, tmp_path, monkeypatch):
     whole = designed(task)
