@@ -19,8 +19,6 @@ from .group import FILES
 if TYPE_CHECKING:
     from .group import Verbs
 
-WAYS: dict[str, tuple[str, ...]] = {"sparsemap.toml": (), "pyproject.toml": ("tool", "sparsemap")}
-"""The way to the tables in each of `FILES`."""
 HANDED = {"run": "runs", "import": "reads"}
 """Verbs that hand words to verbs of plugins, with the mark of the latter: their options stand in the same table."""
 
@@ -32,13 +30,12 @@ def default_map(root: Verbs, ctx: click.Context, args: Sequence[str]) -> dict[st
     below = args[0] == "extra" and len(args) > 1
     verb = args[below]
     command = root.get_command(ctx, verb)
-    name = next((name for name in FILES if _tables(name) is not None), None)
-    if command is None or name is None:
+    name, tables = next(((name, own) for name in FILES if (own := _tables(name))), ("", {}))
+    if command is None:
         return {}
-    tables = _tables(name) or {}
     for key, table in tables.items():
         if not isinstance(table, Mapping):
-            example = ".".join((*WAYS[name], "search"))
+            example = _path(name, "search")
             text = f"expected a table with the name of a verb, such as [{example}], found {found(table)}"
             raise SpecError.at(name, _path(name, key), text)
         if root.get_command(ctx, key) is None:
@@ -67,16 +64,16 @@ def _values(
     return values, " ".join(typed)
 
 
-def _tables(name: str) -> Mapping[str, Any] | None:
-    """Tables by verb, or None without any; a file with a `kind` is a spec of this name."""
+def _tables(name: str) -> Mapping[str, Any]:
+    """Tables by verb; a file with a `kind` is a spec of this name, without any."""
     table: Any = toml_io.read(name) if os.path.isfile(name) else None
-    for key in WAYS[name]:
+    for key in filter(None, FILES[name].split(".")):
         table = table.get(key) if isinstance(table, Mapping) else None
-    return table if isinstance(table, Mapping) and "kind" not in table else None
+    return table if isinstance(table, Mapping) and "kind" not in table else {}
 
 
 def _path(name: str, *keys: str) -> str:
-    return ".".join((*WAYS[name], *keys))
+    return ".".join(filter(None, (FILES[name], *keys)))
 
 
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:

@@ -17,8 +17,8 @@ from .answers import ANSWERS, with_json
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
-FILES = {"sparsemap.toml": b"", "pyproject.toml": b"[tool.sparsemap"}
-"""Files with defaults of options, in the working folder, with a mark of their tables; the first one wins."""
+FILES = {"sparsemap.toml": "", "pyproject.toml": "tool.sparsemap"}
+"""Files with defaults of options, in the working folder, with the table around those of verbs; the first one wins."""
 INTERRUPTED = 130
 """128 + SIGINT, as in shells."""
 
@@ -129,7 +129,7 @@ class Verbs(click.Group):
             if args[0] in self._built_in - USUAL - SHORT:
                 say_moved(args[0])
         found = super().resolve_command(ctx, args)
-        if any(mark in read_bytes(name) for name, mark in FILES.items() if os.path.isfile(name)):
+        if any(way.encode() in read_bytes(name) for name, way in FILES.items() if os.path.isfile(name)):
             from .defaults_file import default_map
 
             ctx.default_map = default_map(self, ctx, args)

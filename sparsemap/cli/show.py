@@ -113,7 +113,9 @@ class Reports(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Evaluates a design given in place of a report."""
-        if (args and args[0].endswith((".toml", ".yaml", ".yml"))) or os.path.exists(args[0]):
+        from ..pieces.registry import is_path
+
+        if is_path(args[0]) or os.path.exists(args[0]):
             return evaluate.name, evaluate, args
         return super().resolve_command(ctx, args)
 
