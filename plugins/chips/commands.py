@@ -25,6 +25,17 @@ def _amount(units: dict[str, float]) -> Any:
     return read
 
 
+def _counts(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = int(number) if number.isdigit() else float(number)
+        except ValueError:
+            raise click.BadParameter(f"{text!r}, expected a network and a number, such as resnet50=30") from None
+    return found
+
+
 @click.command("design")
 @click.argument("networks", nargs=-1, required=True, metavar="NETWORK... HARDWARE")
 @click.option(
@@ -33,6 +44,14 @@ def _amount(units: dict[str, float]) -> Any:
 )  # fmt: skip
 @click.option("--area", callback=_amount(AREA), metavar="MM2", help="The chip may have so much, such as 20mm2.")
 @click.option("--power", callback=_amount(POWER), metavar="W", help="Mean power that it may draw, such as 2W.")
+@click.option(
+    "--constraint", "constraints", multiple=True, metavar="TEXT",
+    help='A further condition, such as "resnet50.seconds <= 5 ms"; may be repeated.',
+)  # fmt: skip
+@click.option(
+    "--runs", multiple=True, callback=_counts, metavar="NETWORK=N",
+    help="Runs of a network in all totals, such as resnet50=30; may be repeated.  [default: 1 each]",
+)  # fmt: skip
 @click.option(
     "--objective", default="edp_js", show_default=True,
     help="A name or expression, of totals over all layers and of area_mm2.",
@@ -62,7 +81,10 @@ def _amount(units: dict[str, float]) -> Any:
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
-def design(networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, **given: Any) -> None:
+def design(
+    networks: tuple[str, ...], area: float | None, power: float | None, constraints: tuple[str, ...], quiet: bool,
+    **given: Any,
+) -> None:  # fmt: skip
     """Search one chip for networks: sizes, units, designs.
 
     HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
@@ -82,7 +104,7 @@ def design(networks: tuple[str, ...], area: float | None, power: float | None, q
     task = DesignTask(
         networks=networks[:-1],
         hardware=networks[-1],
-        constraints=tuple(text for text, limit in limits if limit is not None),
+        constraints=(*(text for text, limit in limits if limit is not None), *constraints),
         **{key: value for key, value in given.items() if value is not None},
     )
     try:
@@ -97,6 +119,8 @@ def design(networks: tuple[str, ...], area: float | None, power: float | None, q
     elif not quiet:
         for line in result.text():
             click.echo(output.wrapped(line, " " * 11))
+        if len(result.networks) > 1:
+            click.echo("\n" + output.table(result.networks_table(), "<>"))
         click.echo("\n" + output.table(result.table(), "<>"))
     if not quiet:
         output.say(f"chip.toml, design.json, layers.csv, front.csv and a folder per network are in {task.out}")

@@ -13,7 +13,7 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
 from sparsemap.pieces.data_specs import SparseUnits
 from sparsemap.problem.chip import Chip, units_mm2
-from sparsemap.problem.constraints import broken_of, excess_of
+from sparsemap.problem.constraints import OF_NETWORKS, broken_of, excess_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, with_value
 from sparsemap.spec.unstructuring import unstructure
@@ -58,6 +58,8 @@ class ChipGenes(Segment):
     """Searched part of the chip: "all", "sizes" (units are free), or "units" (sizes of the hardware)."""
     constraints: tuple[str, ...] = ()
     """Constraints in addition to the hardware's."""
+    networks: tuple[str, ...] = ()
+    """Names of networks with costs of their own in constraints."""
 
     def every(self, problem: Problem) -> tuple[Gene, ...]:
         return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
@@ -159,6 +161,11 @@ class ChipGenes(Segment):
         """All constraints of a chip."""
         return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
 
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Costs of networks, by the names of constraints."""
+        return tuple(f"{name}.{cost}" for name in self.networks for cost in OF_NETWORKS)
+
     def chip(self, genes: Array, problem: Problem) -> Chip:
         """Sizes and areas of a chip (g,), with all units; chips of equal sizes share a problem."""
         every, known = self.every(problem), problem.remember((ChipGenes.chip, self), dict[bytes, Problem])
@@ -177,7 +184,7 @@ class ChipGenes(Segment):
     def broken(self, genes: Array, problem: Problem) -> str:
         """The first constraint broken by a chip (g,) before any search."""
         chip = self.chip(genes, problem)
-        return broken_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
+        return broken_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)}, further=self.further)
 
     def excess(self, genes: Array, problem: Problem) -> float:
         """Violation of the constraints by a chip (g,), 0 if all hold."""
@@ -186,7 +193,7 @@ class ChipGenes(Segment):
         known: dict[bytes, float] = problem.remember((ChipGenes.excess, self), dict)
         if (key := np.ascontiguousarray(genes).tobytes()) not in known:
             chip = self.chip(genes, problem)
-            known[key] = excess_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
+            known[key] = excess_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)}, self.further)
         return known[key]
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:

@@ -69,6 +69,8 @@ class Inner:
     """Searcher of layer designs."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
+    runs: tuple[float, ...] = ()
+    """Runs of each network in the totals; absent: one."""
 
     @property
     def registry(self) -> Registry:

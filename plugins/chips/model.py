@@ -31,7 +31,7 @@ from sparsemap.writing import write_text
 
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, Weight, with_widest
-from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
+from .worth import COSTS, STAGES, Leg, areas_of, evaluated_chip, ruled_costs, values_of
 
 logger = logging.getLogger("sparsemap")
 LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress", fields={"a list": "networks"})
@@ -328,11 +328,10 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     on_chip = partial(inner.problem, table=found["hardware"])
     chip = with_widest(inner.networks, inner.plugin_dirs, on_chip).chip
     found["seconds"] = found["cycles"] / float(chip.clock_hz)
-    found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
+    found |= areas_of(chip)
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]
     found["edp"] = found["energy_pj"] * found["cycles"]
     if leg is not None and leg.stage < len(STAGES) - 1:
         return found
-    costs = {key: value for key, value in found.items() if isinstance(value, float)}
-    broken = broken_of(given["constraints"], chip, costs)
+    broken = broken_of(given["constraints"], chip, ruled_costs(found, chip))
     return {**found, "reason": "constraint", "error": broken} if broken else found

@@ -14,7 +14,7 @@ from sparsemap.csv_files import csv_text
 from sparsemap.file_formats import CHIP, SPEC
 from sparsemap.files import four_digits, percent, times
 from sparsemap.spec import toml_text
-from sparsemap.spec.units import format_energy
+from sparsemap.spec.units import format_energy, scaled_text
 from sparsemap.writing import write_texts
 
 CHIP_FILE, RESULT_FILE, FRONT_FILE, LAYERS_FILE = "chip.toml", "design.json", "front.csv", "layers.csv"
@@ -94,6 +94,17 @@ class ChipResult:
             rows.append(row)
         return rows if between[0]["cycles"] or between[0]["energy_pj"] else rows[:-1]
 
+    def by_network(self) -> list[dict[str, Any]]:
+        """A row per network: runs in the totals, and costs of one run, relative to free choices on the given hardware."""
+        rows, clock_hz = [], self.final["cycles"] / self.final["seconds"]
+        for name, mine in self.final["networks"].items():
+            free, costs = self.reference["networks"][name], {key: mine[key] for key in TOTALS[:2]}
+            edp_js = 1e-12 * mine["energy_pj"] * mine["cycles"] / clock_hz
+            over = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
+            costs |= {"seconds": mine["cycles"] / clock_hz, "edp_js": edp_js, "edp_over_free": over}
+            rows.append({"network": name, "runs": mine["runs"], **costs})
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         keys = "networks base objective share fuse folders budget layer_budget seed searcher constraints"
@@ -114,6 +125,7 @@ class ChipResult:
                 {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
                 for row in self.valid
             ],
+            "by_network": self.by_network(),
             "layers": self.rows(),
             "hardware": dict(self.hardware),
         }
@@ -134,7 +146,7 @@ class ChipResult:
 
     def text(self) -> list[str]:
         """Printed lines of the command, without tables."""
-        final, other, beside = self.final, self.reference, []
+        final, other, beside, broken = self.final, self.reference, [], self.final["broken"]
         power = final["energy_pj"] * 1e-12 / final["seconds"]
         if self.platform:
             edp, rule = edp_js(self.platform), "" if self.platform["allowed"] else ", which breaks a constraint"
@@ -147,11 +159,12 @@ class ChipResult:
             text = f"executed   {done['designs']} of {done['of']} designs, on sampled tensors"
             executed = [f"{text}: {needs}, on the geometric mean"]
         return [
+            *([f"BROKEN     {broken}, by the chip searched again with more designs", ""] if broken else ()),
             f"{' + '.join(self.networks)}: a chip from the space of {self.base}",
             "",
             f"EDP        {self.edp_js:.4g} J * s",
             f"energy     {format_energy(final['energy_pj'])}",
-            f"time       {1e3 * final['seconds']:,.4g} ms, {final['cycles']:,.0f} cycles",
+            f"time       {scaled_text(final['seconds'], 's')}, {final['cycles']:,.0f} cycles",
             f"chip       {final['area_mm2']:.4g} mm2, {final['units_mm2']:.3g} of it sparse units; {power:.3g} W",
             f"search     {len(self.tried):,} chips, {self.layer_budget:,} designs a layer   {self.searcher}, seed {self.seed}",
             f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that had lost",
@@ -182,6 +195,15 @@ class ChipResult:
         what = "skips at" if key == "mechanisms" else "decodes"
         return [(f"{what} {name}", of) for name, of in self.units(key).items() if of]
 
+    def networks_table(self) -> list[list[str]]:
+        """The networks, one run each."""
+        table = [["network", "runs", "energy", "cycles", "time", "EDP in J * s", "EDP, chip/own"]]
+        for row in self.by_network():
+            cost = format_energy(row["energy_pj"]), f"{row['cycles']:,.0f}", scaled_text(row["seconds"], "s")
+            over = four_digits(row["edp_over_free"])
+            table.append([row["network"], f"{row['runs']:g}", *cost, f"{row['edp_js']:.4g}", over])
+        return table
+
     def table(self) -> list[list[str]]:
         """The layers, most energy first."""
         head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip/own"]
@@ -190,7 +212,7 @@ class ChipResult:
             shares = (percent(row[key], 1) for key in ("share_of_energy", "share_of_cycles"))
             over = "-" if row["edp_over_free"] is None else four_digits(row["edp_over_free"])
             costs = format_energy(row["energy_pj"]), f"{row['cycles']:,.0f}"
-            table.append([row["layer"], str(row["times"]), *costs, *shares, over])
+            table.append([row["layer"], f"{row['times']:g}", *costs, *shares, over])
         return table
 
 

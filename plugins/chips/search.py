@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
-from sparsemap.errors import listed
+from sparsemap.errors import listed, unknown
 from sparsemap.file_formats import FileFormat
 from sparsemap.files import shown
 from sparsemap.pieces.contracts import Searcher
@@ -35,7 +35,7 @@ from .layers import Inner, KnownChip, folders_of, forget, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
-from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
+from .worth import COSTS, STAGES, Leg, areas_of, evaluated_chip, executed_design, ruled_costs
 
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
@@ -78,6 +78,9 @@ class DesignTask:
     share: str = "all"
     fuse: bool = True
     constraints: tuple[str, ...] = ()
+    """Beside the hardware's; `NETWORK.seconds` and other costs (`OF_NETWORKS`) are those of one run of a network."""
+    runs: Mapping[str, float] = attrs.field(factory=dict)
+    """Runs of a network in all totals, by name; absent: one."""
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
     """Whether to discard the results of another search in `out`."""
@@ -92,7 +95,8 @@ class DesignTask:
         fits = len(aim.names) == 1 and aim.monotone and moved
         same = {key: getattr(self, key) for key in ("networks", "seed", "fuse", "space", "cost_model", "plugin_dirs")}
         objective = self.objective if fits else "edp"
-        return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, **same)
+        runs = tuple(self.runs.get(name, 1) for name in folders_of(self.networks)) if self.runs else ()
+        return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, runs=runs, **same)
 
     def layer_on(self, hardware: Any) -> Problem:
         """A layer with the widest words on a hardware."""
@@ -106,9 +110,15 @@ class DesignTask:
 def outer_problem(task: DesignTask) -> Problem:
     """The problem with chips as its designs. `SpecError` for a wrong part, before any search."""
     registry = registry_of(task.plugin_dirs)
-    segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
-    segment |= {"space": task.space} if task.space else {}
-    space = {"name": "chips", "segments": ["chip"], "chip": segment}
+    names = folders_of(task.networks)
+    for name, runs in task.runs.items():
+        if name not in names:
+            raise SearchError(f"runs: {unknown('network', name, names)}")
+        if not (math.isfinite(runs) and runs > 0):
+            raise SearchError(f"{runs} runs of '{name}', expected a number above 0")
+    genes = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints), "networks": names}
+    genes |= {"space": task.space} if task.space else {}
+    space = {"name": "chips", "segments": ["chip"], "chip": genes}
     problem = task.widest(task.hardware, space, task.objective, ChipModel(name="chip-layers", inner=task.inner))
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
@@ -118,9 +128,10 @@ def outer_problem(task: DesignTask) -> Problem:
         text = f"no level of '{problem.hardware.name}' on chip is there once, so that no tensor can stay in one"
         raise SearchError(f"{text}; judge layer by layer with --no-fuse")
     chip = task.layer_on({**fixed_table(problem.hardware), "units": {}}).chip
-    broken_of((*problem.hardware.constraints, *task.constraints), chip, {})  # raises what cannot be read
-    genes = segment_of(problem).every(problem)
-    units = {of: [x for g in genes if g.unit and g.unit[0] == f"{of}s" for x in g.values if x] for of in CHOSEN}
+    segment = segment_of(problem)
+    broken_of(segment.rules(problem), chip, {}, further=segment.further)  # raises what cannot be read
+    every = segment.every(problem)
+    units = {of: [x for g in every if g.unit and g.unit[0] == f"{of}s" for x in g.values if x] for of in CHOSEN}
     if free := without_area(units, registry):
         logger.warning("%s takes no area on any chip, as its unit_macs is 0", listed(free))
     return problem
@@ -166,6 +177,7 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
         **({"plugins": plugins} if plugins else {}),
         **{key: getattr(task, key) for key in ("networks", "objective", "layer_budget", "seed", "share", "fuse")},
         "constraints": task.constraints,
+        **({"runs": dict(task.runs)} if task.runs else {}),
         "searcher": unstructure(searcher),
         "hardware": unstructure(problem.hardware),
         "space": unstructure(model.space_spec),
@@ -269,10 +281,12 @@ class ChipSearch:
             going = [going[place] for place in model.ranked(problem, going)][: max(LAST, len(going) // 2)]
         shutil.rmtree(task.out / FINALS, ignore_errors=True)
         finals = [self._longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
-        place = model.ranked(problem, finals)[0]
+        ranked = model.ranked(problem, finals)
+        place = next((i for i in ranked if not finals[i]["broken"]), ranked[0])
         final, best = finals[place], tried.rows[going[place]["digest"]]
         own = tried.rows.get(tried.spared)
-        if own is not None and whole(own) and platform and model.ranked(problem, [final, platform])[0] == 1:
+        better = platform and platform["allowed"] and model.ranked(problem, [final, platform])[0] == 1
+        if own is not None and whole(own) and better:
             best = own  # with more designs the hardware as it stands is better after all
             final = self._longer(named_of(best), best, task.out / FINALS / best["digest"])
         hardware = named_of(best)
@@ -304,8 +318,8 @@ class ChipSearch:
         if found["reason"]:
             raise SearchError(f"the layers of the chip that was found: {found['error']}")
         chip = task.layer_on(hardware).chip
-        areas = {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
-        return found | areas | {"seconds": found["cycles"] / float(chip.clock_hz)}
+        found |= areas_of(chip) | {"seconds": found["cycles"] / float(chip.clock_hz)}
+        return found | {"broken": broken_of(self.segment.rules(self.problem), chip, ruled_costs(found, chip))}
 
     def _platform(self, reference: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.
@@ -317,7 +331,8 @@ class ChipSearch:
         table = self.segment.table(own, self.problem)
         row = self.tried.rows.get(digest_of(table))
         table = table if row is None or not whole(row) else row["hardware"]
-        return self._longer(table, row) | {"allowed": not self.segment.excess(own, self.problem)}
+        found = self._longer(table, row)
+        return found | {"allowed": not (found["broken"] or self.segment.excess(own, self.problem))}
 
     def _executed(self) -> list[dict[str, Any]]:
         """Execution of every design of the chosen chip on sampled tensors."""

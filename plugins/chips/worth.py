@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,13 +17,14 @@ from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
+from sparsemap.problem.constraints import OF_NETWORKS
 from sparsemap.problem.designs import Design
 from sparsemap.problem.network import INPUT
 from sparsemap.searching.executed import executed_design as execution_of
 from sparsemap.study.cells import Outcome
 from sparsemap.study.packets import bare
 
-from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
+from .layers import Found, Inner, KnownChip, Weight, Whole, folders_of, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 STAGES = (0.2, 0.5, 1.0)
@@ -87,12 +88,15 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
     genomes = {name: one["genome"] for name, one in found.items()}
     layers = layers_of(inner.networks, inner.plugin_dirs)
     of: dict[str, dict[str, Any]] = {}
-    for node, times in layers:
+    for node, _ in layers:
         sums: dict[str, Any] = {key: [] for key in ("energy_pj", "cycles", "genomes")}
-        of[node.content] = {"layer": node.name, "times": times, **sums, "stays": Counter()}
-    energies, cycles = list[float](), list[float]()
+        of[node.content] = {"layer": node.name, "times": 0, **sums, "stays": Counter()}
+    by_network, times_of = dict[str, dict[str, float]](), defaultdict[str, float](int)
     used: dict[str, dict[str, Counter[str]]] = {"formats": {}, "mechanisms": {}}
-    for whole in wholes:
+    for label, runs, whole in zip(folders_of(inner.networks), inner.runs or [1] * len(wholes), wholes, strict=True):
+        energies, cycles = list[float](), list[float]()
+        for node in whole.plan.nodes:
+            times_of[node.content] += runs * node.repeat
         for content, row in of.items():
             if content in whole.cells and genomes[whole.cells[content][()].folder] is None:
                 raise _NoDesign(row["layer"])
@@ -100,10 +104,11 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
             energies.append(energy)
             cycles.append(count)
             if content:
-                of[content]["energy_pj"].append(energy)
-                of[content]["cycles"].append(count)
+                of[content]["energy_pj"].append(runs * energy)
+                of[content]["cycles"].append(runs * count)
                 of[content]["genomes"].append(tuple(genome))
                 of[content]["stays"][stays] += 1
+        by_network[label] = {"runs": runs, "energy_pj": math.fsum(energies), "cycles": math.fsum(cycles)}
         if write:
             whole.write(done)
     for node, _ in layers:
@@ -117,11 +122,29 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
             share = size * counts[genome] / len(row["genomes"])
             _note_units(Design.of(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
         row |= {"energy_pj": math.fsum(row["energy_pj"]), "cycles": math.fsum(row["cycles"])}
+        row["times"] = times_of[node.content]
         row["genomes"] = [list(genome) for genome in some]
     most = {key: {of: [*dict(found[of].most_common())] for of in sorted(found)} for key, found in used.items()}
     units = {key: {of: sorted(names) for of, names in found.items()} for key, found in most.items()}
-    totals = {"energy_pj": math.fsum(energies), "cycles": math.fsum(cycles)}
-    return {"reason": "", "units": units, "used_most": most, "layers": list(of.values()), **totals}
+    totals = {key: math.fsum(one["runs"] * one[key] for one in by_network.values()) for key in COSTS[:2]}
+    found_of = {"units": units, "used_most": most, "layers": list(of.values()), "networks": by_network}
+    return {"reason": "", **found_of, **totals}
+
+
+def areas_of(chip: Chip) -> dict[str, float]:
+    """Areas of a chip and of its sparse units, mm2."""
+    return {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
+
+
+def ruled_costs(row: Mapping[str, Any], chip: Chip) -> dict[str, float]:
+    """Costs of an evaluated chip, in total and of one run of each network, by the names of constraints."""
+    found = dict[str, float](areas_of(chip))
+    for name, one in {"": row, **row["networks"]}.items():
+        pj, cycles = one["energy_pj"], one["cycles"]
+        seconds = cycles / float(chip.clock_hz)
+        values = (pj, cycles, seconds, 1e-12 * pj / seconds, pj * cycles)
+        found |= {f"{name}.{cost}".lstrip("."): value for cost, value in zip(OF_NETWORKS, values, strict=True)}
+    return found
 
 
 def _run(

@@ -25,7 +25,8 @@ def _bits(step: float) -> dict[str, float]:
     return {**units, "kB": 8 * step}
 
 
-_CAPACITY_BITS = _bits(1024.0)
+CAPACITY_BITS = _bits(1024.0)
+"""Bits of every unit of a capacity."""
 _RATE_BITS = _bits(1000.0)
 _FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 _WORDS = ("word", "words")
@@ -73,7 +74,7 @@ def capacity_bits(value: str | int | float | None, word_bits: int) -> float | No
     if _is_number(value) and value == 0:
         return 0.0
     number, unit = _split(value, example)
-    factor = _unit(value, unit, {**_CAPACITY_BITS, **dict.fromkeys(_WORDS, float(word_bits))}, example)
+    factor = _unit(value, unit, {**CAPACITY_BITS, **dict.fromkeys(_WORDS, float(word_bits))}, example)
     if number < 0:
         raise ValueError(f"{value!r}: a capacity cannot be negative")
     return number * factor

@@ -28,6 +28,7 @@ from ..wording import area_text, bandwidth_text, power_text, time_text
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
+NETWORKS = "One run of each network, beside the given hardware with any units for free; totals count all runs."
 """Result file in a folder of `sparsemap design`."""
 OF_CHIP = (
     "edp_js", "energy_pj", "seconds", "cycles", "area_mm2", "units_mm2", "power_w", "chips", "stopped", "base", "fuse",
@@ -61,6 +62,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
         Section("Chips tried, and layers on this one", [_tried(found), *roofline], tried),
+        *([Section("Networks", [_networks(found)], NETWORKS)] if len(found.get("by_network", ())) > 1 else []),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
@@ -244,6 +246,16 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tup
     return [roofs(marks, peak, {"": width}, *names, sizes)] if marks else [], list(dict.fromkeys(unmoved))
 
 
+def _networks(found: Mapping[str, Any]) -> PageTable:
+    head = ["network", "runs", "energy", "time", "EDP in J s", "EDP, chip over given hardware"]
+    told = {"energy_pj": format_energy, "seconds": time_text, "edp_js": "{:.4g}".format, "edp_over_free": times}
+    rows = []
+    for i, row in enumerate(found["by_network"]):
+        numbers = [number(row[key], how, f"by_network.{i}.{key}") for key, how in told.items()]
+        rows.append([row["network"], f"{row['runs']:g}", *numbers])
+    return PageTable(head, rows)
+
+
 def _layers(found: Mapping[str, Any]) -> PageTable:
     head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip over given hardware"]
     told = {"energy_pj": format_energy, "cycles": format_count, "share_of_energy": share, "share_of_cycles": share}
@@ -251,5 +263,5 @@ def _layers(found: Mapping[str, Any]) -> PageTable:
     for i, row in sorted(enumerate(found["layers"]), key=lambda pair: -pair[1]["cycles"]):
         numbers = [number(row[key], how, f"layers.{i}.{key}") for key, how in told.items()]
         ratio = number(row["edp_over_free"], times, f"layers.{i}.edp_over_free")
-        rows.append([row["layer"], str(row["times"]), *numbers, ratio])
+        rows.append([row["layer"], f"{row['times']:g}", *numbers, ratio])
     return PageTable(head, rows)

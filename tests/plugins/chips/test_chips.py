@@ -708,6 +708,63 @@ def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, m
         designed(attrs.evolve(task, constraints=("area_mm2 <= 1e-9",), out=tmp_path / "none"))
 
 
+@pytest.fixture
+def pair(task: DesignTask) -> DesignTask:
+    """Two networks, the second with a layer of the first."""
+    folder, layers = task.out.parent, 'layers = [{ name = "b", workload = "small-matmul" }]'
+    (folder / "second.toml").write_text(f'kind = "network"\nname = "second"\n{layers}\n')
+    return attrs.evolve(task, networks=(*task.networks, str(folder / "second.toml")), fuse=False, budget=3)
+
+
+def test_totals_count_the_runs_of_each_network(pair):
+    """One run each by default; the layers, the totals and the networks add up in any case."""
+    found = {}
+    for name, runs in (("one", {}), ("same", {"network": 1, "second": 1}), ("many", {"second": 10})):
+        found[name] = designed(attrs.evolve(pair, runs=runs, out=pair.out / name))
+        final, rows = found[name].final, found[name].by_network()
+        for key in ("energy_pj", "cycles"):
+            assert final[key] == pytest.approx(math.fsum(row["runs"] * row[key] for row in rows), rel=1e-12)
+            assert final[key] == pytest.approx(math.fsum(row[key] for row in final["layers"]), rel=1e-12)
+    assert found["one"].final == found["same"].final
+    assert [row["times"] for row in found["one"].final["layers"]] == [3, 2]
+    assert [row["times"] for row in found["many"].final["layers"]] == [3, 11]
+    table = found["many"].networks_table()
+    assert [row[:2] for row in table[1:]] == [["network", "1"], ["second", "10"]]
+    with pytest.raises(SearchError, match="runs: no network 'secnd'; did you mean 'second'"):
+        designed(attrs.evolve(pair, runs={"secnd": 2}))
+    with pytest.raises(SearchError, match="0 runs of 'second', expected a number above 0"):
+        designed(attrs.evolve(pair, runs={"second": 0}))
+
+
+def test_a_deadline_of_one_network_holds_for_the_chip(pair):
+    """Here a chip misses what the fastest one reaches; more designs may find none that does."""
+    pair = attrs.evolve(pair, share="sizes", budget=6)
+    free = designed(pair)
+    clock_hz = free.final["cycles"] / free.final["seconds"]
+    seconds = sorted(row["networks"]["second"]["cycles"] / clock_hz for row in free.tried)
+    assert seconds[0] < seconds[-1]
+    limit = f"second.seconds <= {1e9 * seconds[0]} ns"
+    found = designed(attrs.evolve(pair, out=pair.out / "kept", constraints=(limit,)))
+    assert limit in {row["error"] for row in found.tried if row["reason"] == "constraint"}
+    assert not found.final["broken"] and found.by_network()[1]["seconds"] <= seconds[0] * (1 + 1e-9)
+    with pytest.raises(SpecError, match=r"did you mean 'second.seconds'\?; may use .* of network, second"):
+        designed(attrs.evolve(pair, constraints=("secnd.seconds <= 5 ms",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("GLB.capacity <= 16 MB", False), ("GLB.capacity<=15MB", True), ("GLB.capacity <= 134217728", False),
+        ("bert-base-90.seconds <= 5 ms", True), ("bert-base-90.seconds <= 6000us", False), ("power_w < 0.5 W", False),
+        ("energy_pj <= 3 mJ", False), ("energy_pj <= 1.9e6 nJ", True), ("area_mm2 <= 2e1 mm2", False),
+    ],
+)  # fmt: skip
+def test_constraints_take_amounts_with_units_and_names_with_dashes(text, broken, registry):
+    chip = load_problem("mm1", "mobile", registry=registry).chip
+    costs = {"bert-base-90.seconds": 0.006, "energy_pj": 2e9, "area_mm2": 20.0, "power_w": 0.4}
+    assert broken_of((text,), chip, costs) == text * broken
+
+
 EIGHTY = """
 kind = "hardware"
 name = "eighty"
