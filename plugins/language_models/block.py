@@ -134,14 +134,14 @@ class BlockLayers:
 
 
 def products(
-    widths: Widths, h: int, m: int, k: int, seen: int, value: int, given: tuple[str, str, str]
+    widths: Widths, h: int, m: int, k: int, seen: int, value: int, given: tuple[str, str, str], own: str = ""
 ) -> list[dict[str, Any]]:
-    """Scores, softmax and context of `given` queries, keys and values."""
+    """Scores, softmax and context of `given` queries, keys and values; `own`: end of the names."""
     bits = widths.key(widths.activation, widths.cache, widths.activation)
-    scores = {"name": "scores", "type": "matmul", "h": h, "m": m, "k": k, "n": seen, "inputs": list(given[:2])}
-    context = {"name": "context", "type": "matmul", "h": h, "m": m, "k": seen, "n": value}
-    softmax = {"name": "softmax", "type": "softmax", "inputs": ["scores"]}
-    return [scores | bits, softmax, {**context, "inputs": ["softmax", given[2]]} | bits]
+    scores = {"name": f"scores{own}", "type": "matmul", "h": h, "m": m, "k": k, "n": seen, "inputs": list(given[:2])}
+    softmax = {"name": f"softmax{own}", "type": "softmax", "inputs": [f"scores{own}"]}
+    context = {"name": f"context{own}", "type": "matmul", "h": h, "m": m, "k": seen, "n": value}
+    return [scores | bits, softmax, {**context, "inputs": [f"softmax{own}", given[2]]} | bits]
 
 
 def shape(rows: int, columns: int) -> list[int]:

@@ -2,8 +2,8 @@
 
 Prefill reads whole prompts and writes their rows of the cache; decode reads the cache and writes a row per sequence.
 Rows of all sequences are rows of one product; each sequence has products of its own in attention. Prefill runs one head
-of keys after the other, and chunks of queries, each with the keys up to its end: only a head's keys and values, and some
-rows of scores, need room on chip."""
+of keys after the other, and chunks of queries, each with the keys up to its end, for long prompts in blocks: only a
+block of keys and values, and some rows of scores, need room on chip."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from .widths import Widths
 
 CHUNKS = 8
 """Most chunks of queries of a prompt without a window: eight do 9/16 of the square of scores, where half is needed."""
+BLOCK = 2048
+"""Fewest keys of a block: from chunks of so many queries on, softmax goes over blocks of as many keys, one by one."""
 
 
 @attrs.frozen
@@ -71,18 +73,28 @@ def _attention(model: LanguageModel, point: Point, widths: Widths) -> list[Part]
     chunk, every = chunks(point.tokens, model.window)
     for seen in dict.fromkeys(every):
         name = f"attention-{seen}" if len(set(every)) > 1 else "attention"
-        found.append(_attended(model, widths, name, heads * every.count(seen), chunk, seen))
+        blocks = seen // chunk if chunk >= BLOCK and not model.window else 1
+        found.append(_attended(model, widths, name, heads * every.count(seen), chunk, seen, blocks))
     return found
 
 
-def _attended(model: LanguageModel, widths: Widths, name: str, count: int, chunk: int, seen: int) -> Part:
+def _attended(model: LanguageModel, widths: Widths, name: str, count: int, chunk: int, seen: int, blocks: int) -> Part:
+    """A chunk of queries with all keys seen, in blocks: each further block rescales and adds to the context so far
+    (online softmax: Milakov and Gimelshein, 2018; Dao et al., FlashAttention, 2022)."""
     latent, group = model.latent, model.heads // model.key_heads
     size, value = (model.head + latent.rope, latent.value_size) if latent else (model.head, model.head)
-    layers = [
-        {"name": "keys", "type": "outside", "shape": [seen, size], "inputs": []},
-        {"name": "values", "type": "outside", "shape": [seen, value], "inputs": []},
-        *products(widths, 1, group * chunk, size, seen, value, ("input", "keys", "values")),
-    ]
+    layers, made, keys = list[dict[str, Any]](), "", seen // blocks
+    for turn in range(1, blocks + 1):
+        own = f"-{turn}" if blocks > 1 else ""
+        layers += [
+            {"name": f"keys{own}", "type": "outside", "shape": [keys, size], "inputs": []},
+            {"name": f"values{own}", "type": "outside", "shape": [keys, value], "inputs": []},
+            *products(widths, 1, group * chunk, size, keys, value, ("input", f"keys{own}", f"values{own}"), own),
+        ]
+        if made:
+            given = [f"context{own}", made]
+            layers.append({"name": f"sum{own}", "type": "add", "scaled": True, "inputs": given})
+        made = layers[-1]["name"]
     table = _network(model, name, layers, (group * chunk, size))
     return Part(name, count, table, cached=latent is None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -135,7 +136,7 @@ class ServedStep:
 def moved_by(row: FusedLayer, caching: bool) -> dict[str, float]:
     """Bytes of the outermost level that a step of a plan moves, by `BYTES`."""
     found: dict[str, float] = {}
-    name, levels = row.layer.removesuffix(" inputs"), row.by_level.get("levels", ())
+    name, levels = re.sub(r"-\d+$", "", row.layer.removesuffix(" inputs")), row.by_level.get("levels", ())
     for tensor, size in (levels[0].get("bytes_by_tensor", {}) if levels else {}).items():
         cached = caching and (name in CACHE or CACHED.get(name) == tensor)
         kind = "cache" if cached else "weights" if tensor == row.weights else "activations"

@@ -68,13 +68,17 @@ class Wordwise(Operation):
         return ((1, 1),) * ranks
 
 
+@attrs.frozen(kw_only=True)
 class Add(Wordwise):
     """The sum or difference of inputs, as at the end of a residual block."""
 
     type_name: ClassVar[str] = "add"
 
+    scaled: bool = False
+    """Whether an input is multiplied by a value per row first, as earlier sums of an online softmax."""
+
     def vector_steps(self, shape: Shape) -> Mapping[str, float]:
-        return {"other": 1.0}
+        return {"other": 1.0 + self.scaled}
 
 
 class Concat(Operation):

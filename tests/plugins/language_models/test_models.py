@@ -82,6 +82,20 @@ def test_a_window_limits_what_decode_reads_and_prefill_works_in_chunks(registry)
     assert attention[2].macs == 2 * least[2].macs == 4 * 4096 * 8192 * 128
 
 
+def test_a_long_prompt_meets_its_keys_in_blocks_of_equal_layers(registry):
+    """Eight chunks of 4,096 queries see one to eight blocks of as many keys; from the second on, contexts are added."""
+    model = registry.get("language-model", "llama3-8b")
+    found = nodes(registry, model, Point("prefill", 32768, 1))
+    blocks = {name: some for name, (_, some) in found.items() if name.startswith("attention-")}
+    assert len(blocks) == 8
+    for turn, (name, some) in enumerate(blocks.items(), 1):
+        assert name == f"attention-{4096 * turn}" and sum(node.macs for node in some) == turn * 2 * 4 * 4096**2 * 128
+        kinds = [getattr(node.piece, "type_name", "") for node in some]
+        assert (kinds.count("softmax"), kinds.count("add")) == (turn, turn - 1)
+        assert len({node.content for node in some if node.macs}) == 2
+        assert all(node.piece.scaled for node in some if getattr(node.piece, "type_name", "") == "add")
+
+
 def test_the_cache_is_written_once_per_token_and_read_as_a_whole(registry):
     """Decoding with 16 sequences: 15 x 16 rows come from DRAM beside 16 new ones, which the operation `cache` writes."""
     for name, made in (("llama3-8b", ("keys", "values")), ("deepseek-v2-lite", ("latents",))):

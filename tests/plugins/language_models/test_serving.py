@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from closed_forms import counts, least_seconds
+from sparsemap_plugins.language_models import serving
 from sparsemap_plugins.language_models.parts import parts_of
 from sparsemap_plugins.language_models.points import Point
 from sparsemap_plugins.language_models.searches import Searches
@@ -110,6 +111,20 @@ def test_prefill_on_a_chip_with_fast_memories_takes_the_time_of_its_products_wit
     bound = least_seconds(macs, 2 * weights, 2 * cache, 16_384, 1e9, 4096e9)
     assert bound <= step.seconds <= 1.02 * bound and step.roofline.binding == "compute"
     assert step.row()["time_to_first_token_s"] == step.seconds and step.per_s == 512 / step.seconds
+
+
+def test_attention_of_a_long_prompt_takes_the_time_of_its_products_within_a_tenth(monkeypatch):
+    """Rows of 32,768 scores do not fit beside keys and values; blocks of keys do, and contexts stay on chip between them."""
+
+    def last_chunk(*given):
+        return parts_of(*given)[-2:-1]
+
+    monkeypatch.setattr(serving, "parts_of", last_chunk)
+    (step,) = serve("mobile", [Point("prefill", 32768, 1)], budget=40).steps
+    macs = 32 * 8 * 8 * 2 * 4 * 4096**2 * 128
+    assert step.roofline.macs == macs and macs / 16_384e9 <= step.seconds <= 1.1 * macs / 16_384e9
+    row = 2 * 4 * 4096 * 128
+    assert step.moved["activations"] <= 32 * 8 * row * 2 * (8 + 1), "queries of each block, and one context"
 
 
 def test_contexts_add_searches_of_attention_alone():
