@@ -90,9 +90,10 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...]) -
 
 
 FIGURES = (
-    "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "loopnest", "roofline", "pareto", "space",
+    "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "response", "loopnest",
+    "roofline", "pareto", "space",
 )  # fmt: skip
-KIND_OF = {"timeline": "network", "ratios": "study"}
+KIND_OF = {"timeline": "network", "ratios": "study", "response": "study"}
 """Figures of many designs only, with the kind of folder."""
 
 
@@ -101,14 +102,16 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.option(
     "--kind", metavar="KIND", type=click.Choice(FIGURES),
     help=f"What is drawn: {listed(FIGURES)}; absent: all that RESULT has, in a folder; convergence and pareto need the folder "
-    "of a search, timeline that of a network, ratios that of a study; all others, such as busy (what each level is busy with) "
-    "and chip (levels and tiles to scale), take one design.",
+    "of a search, timeline that of a network, ratios and response that of a study; all others, such as busy (what each level is "
+    "busy with) and chip (levels and tiles to scale), take one design.",
 )  # fmt: skip
 @click.option(
     "-o", "--out", required=True, type=click.Path(), metavar="FIG", help="A .png, .svg or .pdf; a folder for all kinds."
 )
 @reference_option
-@click.option("--by", default="", metavar="COLUMN,...", help="Of ratios: as in `sparsemap compare`.")
+@click.option(
+    "--by", default="", metavar="COLUMN,...", help="Of ratios: as in `sparsemap compare`; of response: an axis."
+)
 @plugin_dirs
 def plot_command(
     result: str, kind: str | None, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]
@@ -132,8 +135,8 @@ def plot_command(
     if not kind and (path.suffix or path.is_file()):
         raise SearchError(f"{path}: all figures go in a folder; --kind draws one: {listed(FIGURES)}")
     need("matplotlib", "a figure", "plots")
-    if (reference or by) and kind != "ratios":
-        raise SearchError(f"{'--reference' if reference else '--by'} is for the kind ratios")
+    if (reference and kind != "ratios") or (by and kind not in ("ratios", "response")):
+        raise SearchError(f"{'--reference' if reference else '--by'} is for figures of studies, such as ratios")
     many = is_many(Path(result))
     if many:
         draw: Any = partial(figure_of, Path(result), reference=reference, by=by)

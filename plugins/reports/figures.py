@@ -32,6 +32,7 @@ from .front import front_chart
 from .loop_nest import nest_levels
 from .network_charts import Bar, ratios_chart, stack, timeline
 from .outcome import DesignOutcome
+from .response import response_of
 from .wording import einsum_text, formats_of, loop_text
 
 WIDTH = 3.5
@@ -194,20 +195,23 @@ def figures_in(folder: Path, kinds: Iterable[str], draw: Callable[[str], Figure]
     return found
 
 
-OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
+OF_MANY = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": "", "response": ""}
 """Figures of many designs, with the cost in bars."""
 
 
 def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figure:
-    """Bars of energy or time of layers or cells, layers over time, or ratios of a study to the `reference`."""
+    """Bars of energy or time of layers or cells, layers over time, ratios of a study to the `reference`, or responses to
+    the axis of numbers `by`."""
     if kind not in OF_MANY:
         text = f"of many designs only {listed(OF_MANY)} can be drawn, not {kind}; name the folder of one"
         raise SearchError(f"{path}: {text}")
-    if kind == "ratios":
+    if kind in ("ratios", "response"):
         from .page.study import rows_of
 
         if not (path / TABLE).exists():
-            raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
+            raise SearchError(f"{path}: a figure of the kind {kind} needs the folder of a study")
+        if kind == "response":
+            return response_of(rows_of(path), by).draw(WIDTH)
         return ratios_chart(compare(rows_of(path), reference, by)).draw(WIDTH)
     sides = sides_of(path, planned=True)
     if kind == "timeline":

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import page_of
+from sparsemap_plugins.reports.response import numbers_of, responses
 
 from sparsemap.cli.main import cli
 from sparsemap.errors import SparseMapError
@@ -82,6 +83,38 @@ def test_effects_are_the_ratios_that_costs_were_made_of():
     assert effects_of([row for row in rows if row["y"] == "c"]) == []  # one axis has no pair
 
 
+def made_of(costs: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+    """Rows of a study whose costs are those of the values x and y; seeds differ by a few percent, alike in all cells."""
+    known = ("workload", "hardware", "searcher", "x", "y", "seed")
+    names = ((("one", "edge", "s"), pair, seed) for pair in costs for seed in (0, 1, 2))
+    rows = [dict(zip(known, (*first, *pair, seed), strict=True)) for first, pair, seed in names]
+    return [row | {"edp": (edp := costs[row["x"], row["y"]] * 1.02 ** row["seed"]), "score": edp} for row in rows]
+
+
+def test_a_response_has_a_line_for_each_value_of_the_axis_that_changes_it():
+    """With d the cost falls to a half at 128 KB and to a quarter at 1 MB; with c it stays."""
+    falls = {"1-MB": 0.25, "64-KB": 1.0, "128-KB": 0.5}
+    costs = {(x, y): falls[x] if y == "d" else 3.0 for x in falls for y in "cd"}
+    (chart,) = responses(made_of(costs))
+    assert chart.title == "x" and {mark.part for mark in chart.marks} == {"c", "d"}
+    line = [(mark.value / 8192, mark.at) for mark in chart.marks if mark.part == "d"]
+    assert line == [(64, 1.0), (128, pytest.approx(0.5)), (1024, pytest.approx(0.25))]
+    assert all(mark.at == pytest.approx(1.0) for mark in chart.marks if mark.part == "c")
+    (alike,) = responses(made_of({pair: costs[pair[0], "d"] for pair in costs}))
+    assert [mark.part for mark in alike.marks] == [""] * 3 and alike.marks[-1].at == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (["0.5", "0.1"], {"0.1": 0.1, "0.5": 0.5}), (["2-GHz", "1-GHz"], {"1-GHz": 1, "2-GHz": 2}),
+        (["1-GHz", "900-MHz"], {}), (["a", "1"], {}), (["64-KB", "32-words"], {}), (["1", "1.0"], {}),
+    ],
+)  # fmt: skip
+def test_values_of_an_axis_are_numbers_if_they_have_one_unit(values, numbers):
+    assert numbers_of(values) == numbers and [*numbers_of(values)] == [*numbers]
+
+
 def test_a_command_answers_which_by_how_much_and_how_certain(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(STUDY)
@@ -93,7 +126,11 @@ def test_a_command_answers_which_by_how_much_and_how_certain(tmp_path, monkeypat
     assert "workload,hardware,searcher,GLB.capacity,density.Q,seed," in Path("out/table.csv").read_text()
     page = page_of([Path("out")], REGISTRY)
     assert page.verdict[0].startswith("Effects on EDP, the largest first: density.Q: 0.1 is best")
-    assert page.sections[0].title == "Effects"
+    assert [section.title for section in page.sections[:2]] == ["Effects", "Responses"]
+    drawn = CliRunner().invoke(cli, ["plot", "out", "--kind", "response", "--by", "density.Q", "-o", "response.png"])
+    assert drawn.exit_code == 0 and Path("response.png").stat().st_size > 10_000
+    wrong = CliRunner().invoke(cli, ["plot", "out", "--kind", "response", "--by", "densty.Q", "-o", "response.png"])
+    assert "no axis of numbers 'densty.Q'; did you mean 'density.Q'?" in wrong.output
     by = CliRunner().invoke(cli, ["compare", "study.toml", "--by", "density.Q"])
     assert by.exit_code == 0 and "0.5 has" in by.output
 

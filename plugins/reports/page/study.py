@@ -19,6 +19,7 @@ from sparsemap.study.effects import HEAD, effects_of, effects_text
 from ..charts import Chart, Mark, strips
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..compare.verdict import uncounted, verdict
+from ..response import responses
 from ..tables import Cell, PageTable, number, numbers
 from ..wording import CHIP_COSTS
 from .content import Page, Section, counted, made
@@ -26,6 +27,9 @@ from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
+RESPONSES = (
+    "Mean cost over that of the least value, with intervals of 95 %; lines for the axis that changes the response."
+)
 MARKS = 3000
 """Of a chart for each hardware together; more would make a page of many megabytes."""
 WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", "searcher": "searchers"}
@@ -76,6 +80,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
             "Ratios to the first value of an axis; of two axes, the ratio beyond both effects (1.00x: they multiply)."
         )
         sections.insert(0, Section("Effects", [PageTable(HEAD, [effect.row() for effect in apart])], told))
+    if charts := responses(rows):
+        sections.insert(bool(apart), Section("Responses", charts, RESPONSES))
     if any(row["gap"] for row in rows):
         text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
         blocks = [_gaps(rows), *_strips(rows, "gap", "searcher", "over the bound")]
