@@ -38,6 +38,13 @@ class PlannedPart:
         return math.fsum(node.macs * math.prod(node.densities.values()) for node in self.whole.plan.nodes)
 
     @property
+    def least_cycles(self) -> float:
+        """Cycles of these multiplications with all multipliers at work, each layer in its fastest mode."""
+        nodes = [node for node in self.whole.plan.nodes if node.macs]
+        units = {node.content: self.whole.variant(node.content, ()).chip.instances[-1] for node in nodes}
+        return math.fsum(node.macs * math.prod(node.densities.values()) / float(units[node.content]) for node in nodes)
+
+    @property
     def weights(self) -> float:
         """Nonzero weights read by a run of the part."""
         nodes = [(node, getattr(node.piece, "weights", "")) for node in self.whole.plan.nodes]

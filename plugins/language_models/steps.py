@@ -44,7 +44,7 @@ class Roofline:
         clock = float(chip.clock_hz)
         words = min(float(chip.bandwidth[0]), float(chip.read_bandwidth[0]))
         bandwidth = words * float(chip.word_bits[0]) / 8.0 * clock
-        compute = macs / (float(chip.instances[-1]) * clock)
+        compute = math.fsum(one.part.count * one.least_cycles for one in parts) / clock
         return cls(
             macs=macs,
             weight_bytes=weights,

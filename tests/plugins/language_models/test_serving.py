@@ -127,6 +127,18 @@ def test_attention_of_a_long_prompt_takes_the_time_of_its_products_within_a_tent
     assert step.moved["activations"] <= 32 * 8 * row * 2 * (8 + 1), "queries of each block, and one context"
 
 
+def test_the_roofline_multiplies_each_layer_in_its_fastest_mode():
+    """Weights of 4 bits take a quarter of the cycles of 16, products of activations and cache all of them."""
+    registry = load()
+    model, point = registry.build("language-model", tomllib.loads(SMALL)), Point("prefill", 64, 1)
+    seconds = {}
+    for hardware in ("mobile", "mobile-narrow"):
+        (step,) = served(registry, model, hardware, [point], {"weight": 4}, budget=4, **HOW).steps
+        seconds[hardware] = step.roofline.compute_s
+    attention = 3 * 2 * sum(4 * 8 * seen * 64 for seen in range(8, 65, 8)) * 2 / 16_384e9
+    assert seconds["mobile-narrow"] == pytest.approx(attention + (seconds["mobile"] - attention) / 4)
+
+
 def test_contexts_add_searches_of_attention_alone():
     """Projections, feed-forward network and head are searched once for all contexts, scores and context for each."""
     registry, folder = load(), Path("unused")
