@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar
 from zlib import crc32
 
 import attrs
 
 from sparsemap.errors import SearchError
+from sparsemap.files import percent
 from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, named_ticks, plain_log, subplots, tipped
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
 from sparsemap.spec.units import format_count
@@ -26,6 +28,8 @@ LETTER = 0.075
 """Inches of a letter, about."""
 LONGEST = 30
 """Letters of a name at an axis."""
+STEPS = 12
+"""Most bars of a waterfall."""
 MANY = 20
 """Rows from which a chart is denser."""
 GREY = "#8A8F98"
@@ -233,6 +237,35 @@ def roofs(
         return figure
 
     return Chart(points, draw, "roofline")
+
+
+def waterfall(shares: Mapping[str, float], title: str) -> Chart:
+    """Signed shares of a difference, each bar from the end of the one above: from nothing to all of it. Shares below the
+    first `STEPS` make one bar."""
+    first, rest = dict(list(shares.items())[:STEPS]), math.fsum(list(shares.values())[STEPS:])
+    parts = first | ({f"{len(shares) - STEPS} more": rest} if len(shares) > STEPS else {})
+    ends = list(accumulate(parts.values()))
+    starts = [0.0, *ends[:-1]]
+    marks = [Mark(100 * value, row=name, tip=f"{name}\n{percent(value, 1)}") for name, value in parts.items()]
+
+    def draw(width: float) -> Figure:
+        figure, axes = row_axes(width, [*map(_short, parts)], "share of the difference, %")
+        for y, (mark, start) in enumerate(zip(marks, starts, strict=True)):
+            one = COLOURS[0] if mark.value >= 0 else COLOURS[1]
+            bar = axes.barh(y, mark.value, left=100 * start, color=one, height=0.7)
+            tipped(bar[0], [mark.tip])
+            end = max(start, start + mark.value / 100)
+            where: Any = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "fontsize": "small"}
+            axes.annotate(percent(mark.value / 100), (100 * end, y), **where)
+            if y:
+                axes.plot([100 * start] * 2, [y - 1, y], color=GREY, linewidth=0.8)
+        for at in (0, 100):
+            axes.axvline(at, color="black", linestyle="--", linewidth=0.9)
+        low, high = min(0.0, *ends), max(1.0, *ends)
+        axes.set_xlim(100 * low - 4, 100 * high + 16)
+        return figure
+
+    return Chart(marks, draw, title)
 
 
 def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = "") -> Chart:

@@ -135,8 +135,10 @@ def plot_command(
     if not kind and (path.suffix or path.is_file()):
         raise SearchError(f"{path}: all figures go in a folder; --kind draws one: {listed(FIGURES)}")
     need("matplotlib", "a figure", "plots")
-    if (reference and kind != "ratios") or (by and kind not in ("ratios", "response")):
-        raise SearchError(f"{'--reference' if reference else '--by'} is for figures of studies, such as ratios")
+    if reference and kind != "ratios":
+        raise SearchError("--reference is for the kind ratios")
+    if by and kind not in ("ratios", "response"):
+        raise SearchError("--by is for the kinds ratios and response")
     many = is_many(Path(result))
     if many:
         draw: Any = partial(figure_of, Path(result), reference=reference, by=by)

@@ -5,7 +5,9 @@ Text, page and JSON of all comparisons have their shares from `shares_of`."""
 from __future__ import annotations
 
 import math
+import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sparsemap.spec.units import format_energy
@@ -90,6 +92,20 @@ def shares_of(
     whole = math.fsum(weights.values())
     shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
     return dict(sorted(shares.items(), key=lambda row: -abs(row[1])))
+
+
+def groups_of(shares: Mapping[str, float]) -> dict[str, list[str]]:
+    """Names by group, the largest group first: layers with the same share and a name that differs in its numbers only, such
+    as `layer.*.up` of all blocks; otherwise a group has one name, its own."""
+    found: dict[tuple[str, float], list[str]] = {}
+    for name, part in shares.items():
+        found.setdefault((re.sub(r"\d+", "*", name), round(part, 9)), []).append(name)
+    forms = Counter(form for form, _ in found)
+    groups = {
+        (names[0] if len(names) == 1 else form if forms[form] == 1 else f"{names[0]} .. {names[-1]}"): names
+        for (form, _), names in found.items()
+    }
+    return dict(sorted(groups.items(), key=lambda group: -abs(math.fsum(shares[name] for name in group[1]))))
 
 
 def shares_text(sides: Sequence[Compared], worth: str) -> str:

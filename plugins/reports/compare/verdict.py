@@ -23,7 +23,7 @@ from sparsemap.study.network_result import between_text
 
 from ..variants import Base, Values, technology_ends, unlimited_bandwidth
 from ..wording import area_text, change_text, time_text
-from .shares import WORTH_NAMES, in_order, levels_of, ratio, ratios, shares_of, worth_of
+from .shares import WORTH_NAMES, groups_of, in_order, levels_of, ratio, ratios, shares_of, worth_of
 from .sides import Compared, SidePart, compared, name_of
 
 COSTS: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
@@ -232,9 +232,14 @@ class Verdict:
         shares = shares_of(self.sides, self.worth)
         mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
 
-        def told(name: str) -> str:
+        groups = groups_of(shares)
+        sums = {label: math.fsum(shares[name] for name in names) for label, names in groups.items()}
+
+        def told(label: str) -> str:
+            name, count = groups[label][0], len(groups[label])
             how = self.amounts(mine[name], theirs[name], shares[name] < 0)
-            return f"{name} has {percent(shares[name])} of it, {how}"
+            several = f"{label}, {count} layers alike, have" if count > 1 else f"{label} has"
+            return f"{several} {percent(sums[label])} of it, {'each ' * (count > 1)}{how}"
 
         if len(shares) < 2:
             limited = f"It is limited by {best.limit}, {self.name(second)} by {second.limit}."
@@ -243,14 +248,15 @@ class Verdict:
             by = f"Of the difference {listed(named)}." if named else ""
             return " ".join(filter(None, [limited if second.limit and best.limit != second.limit else "", by]))
         if math.fsum(max(part, 0.0) for part in shares.values()) * MOST > 1.0:
-            ends = (max(shares, key=lambda x: shares[x]), min(shares, key=lambda x: shares[x]))
+            ends = (max(sums, key=lambda x: sums[x]), min(sums, key=lambda x: sums[x]))
             return f"Layers pull both ways: {'; '.join(map(told, ends))}."
         names, sum_of = list[str](), 0.0
-        for name in [name for name, x in shares.items() if x > 0][:3]:
+        for label in [label for label, x in sums.items() if x > 0][:3]:
             if sum_of <= MOST:
-                names.append(name)
-                sum_of += shares[name]
-        return f"{'Layers that decide' if len(names) > 1 else 'The layer that decides'}: {'; '.join(map(told, names))}."
+                names.append(label)
+                sum_of += sums[label]
+        several = sum(len(groups[label]) for label in names) > 1
+        return f"{'Layers that decide' if several else 'The layer that decides'}: {'; '.join(map(told, names))}."
 
     def amounts(self, part: SidePart, theirs: SidePart, loses: bool) -> str:
         """Time of a layer with the limit of the slower side, or its energy if that differs more."""

@@ -21,7 +21,7 @@ from sparsemap.spec.units import format_count, format_energy
 from sparsemap.study.traffic import bytes_text
 
 from ..breakdown import breakdown_table
-from ..charts import Chart, Mark, strips
+from ..charts import Chart, Mark, strips, waterfall
 from ..compare import shares as apart
 from ..compare.shares import PARTS, WORTH_NAMES, in_order, ratio, worth_of
 from ..compare.sides import NETWORK, Compared, SidePart, alike, compared, gone, labelled, name_of, named, sides_of
@@ -291,6 +291,11 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
         layers, text = decided
         sections.insert(0, Section("Layers, those that decide first", layers, text))
     known = [side for side in sides if side.parts and side.numbers["edp"] is not None][:FULL]
+    if not decided and len(known) == len(sides) == 2 and len(groups) == 1:
+        ordered = in_order(known, worth)
+        if levels := _level_blocks(ordered, worth):
+            text = f"{apart.shares_text(ordered, worth)}."
+            sections.insert(0, Section("Difference by level", levels, text[:1].upper() + text[1:]))
     if any(part.costs.known for side in known for part in side.parts):
         bars = [(name_of(side, sides), side.parts, "") for side in known]
         text = "By level and charge, and by what limits it; bars add up to the whole."
@@ -333,9 +338,19 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
             text = f"Of all repetitions; {apart.shares_text(ordered, worth)}."
             more = len(shares) - len(few)
             text += f" Charts have the first {len(few)}; the table has {more} more." if more else ""
-            charts = (stack(bars, key, among=every) for key in PARTS)
-            return [apart.layer_table(ordered, shares), *charts, apart.level_table(ordered, worth)], text
+            charts = [stack(bars, key, among=every) for key in PARTS]
+            sums = {
+                label: math.fsum(shares[name] for name in names) for label, names in apart.groups_of(shares).items()
+            }
+            by_layer, *by_level = waterfall(sums, "difference by layer"), *_level_blocks(ordered, worth)
+            return [by_layer, *by_level, apart.layer_table(ordered, shares), *charts], text
     return None
+
+
+def _level_blocks(ordered: Sequence[Compared], worth: str) -> list[PageTable | Chart]:
+    """Shares of levels in the difference of the first two sides."""
+    shares = apart.shares_of(ordered, worth, apart.levels_of)
+    return [waterfall(shares, "difference by level"), apart.level_table(ordered, worth)] if shares else []
 
 
 def spread(head: Sequence[str], found: Mapping[tuple[str, ...], Sequence[float]], of: str) -> PageTable:

@@ -9,8 +9,8 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.charts import colour
-from sparsemap_plugins.reports.compare.shares import shares_of
+from sparsemap_plugins.reports.charts import colour, waterfall
+from sparsemap_plugins.reports.compare.shares import groups_of, shares_of
 from sparsemap_plugins.reports.compare.sides import compared, sides_of
 from sparsemap_plugins.reports.compare.verdict import Verdict, verdict
 from sparsemap_plugins.reports.figures import figure_of
@@ -108,10 +108,14 @@ def test_a_layer_and_a_level_have_one_share_in_text_table_chart_and_data(tmp_pat
     assert math.fsum(told.values()) == close(1.0) and min(told.values()) < 0 < max(told.values())
     assert list(told.values()) == sorted(told.values(), key=abs, reverse=True)
     section = next(x for x in page_of(paths, load()).sections if x.title.startswith("Layers"))
-    assert [(name, cell.value) for name, _, cell, *_ in section.blocks[0].rows] == list(told.items())
+    falls = {block.title.removeprefix("difference by "): block.marks for block in section.blocks[:2]}
+    of_level, of_layer, bars, _ = section.blocks[2:]
+    assert [(name, cell.value) for name, _, cell, *_ in of_layer.rows] == list(told.items())
     assert math.fsum(levels.values()) == close(1.0)
-    assert [(name, cell.value) for name, cell, *_ in section.blocks[-1].rows] == list(levels.items())
-    assert list(dict.fromkeys(mark.row.split(",")[0] for mark in section.blocks[1].marks)) == list(told)
+    assert [(name, cell.value) for name, cell, *_ in of_level.rows] == list(levels.items())
+    for kind, shares in {"layer": told, "level": levels}.items():
+        assert {mark.row: mark.value / 100 for mark in falls[kind]} == {name: close(x) for name, x in shares.items()}
+    assert list(dict.fromkeys(mark.row.split(",")[0] for mark in bars.marks)) == list(told)
     printed = run("compare", *paths)
     for name, part in told.items():
         assert re.search(rf"^{name} .* {percent(part, 1)} ", printed, re.M)
@@ -119,6 +123,26 @@ def test_a_layer_and_a_level_have_one_share_in_text_table_chart_and_data(tmp_pat
     (section,) = [x for x in page_of([Path("slow"), Path("quick")], load()).sections if x.title.startswith("Layers")]
     assert "shares are of what quick gains over slow in energy x time, negative where it loses" in section.text
     assert "shares are of what quick gains over slow in energy x time" in run("compare", "slow", "quick")
+
+
+def test_layers_alike_share_a_line_of_the_verdict_and_a_bar():
+    """Of equal shares whose names differ in numbers; forms that several groups have are told by first and last name."""
+    shares = {
+        "layer.0.up": 0.25,
+        "layer.1.up": 0.25,
+        "layer.0.q": 0.2,
+        "head": 0.4,
+        "layer.1.q": -0.05,
+        "layer.2.q": -0.05,
+    }
+    groups = groups_of(shares)
+    assert list(groups.items()) == [
+        ("layer.*.up", ["layer.0.up", "layer.1.up"]), ("head", ["head"]), ("layer.0.q", ["layer.0.q"]),
+        ("layer.1.q .. layer.2.q", ["layer.1.q", "layer.2.q"]),
+    ]  # fmt: skip
+    many = waterfall({str(i): 1 / 40 for i in range(40)}, "")
+    assert len(many.marks) == 13 and many.marks[-1].row == "28 more"
+    assert math.fsum(mark.value for mark in many.marks) == close(100.0)
 
 
 def test_layers_whose_files_are_gone_are_named_with_what_to_do(tmp_path):
@@ -172,7 +196,7 @@ def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monke
     (axes,) = figure_of(Path("out"), "ratios", "random").axes
     assert "over random" in axes.get_xlabel()
     run("plot", "out", "--kind", "ratios", "--by", "searcher", "-o", "by.svg")
-    assert "--by is for the kind ratios" in run(
+    assert "--by is for the kinds ratios and response" in run(
         "plot", "out", "--kind", "energy", "--by", "hardware", "-o", "a.svg", code=2
     )
     page = page_of([Path("out")], load(), "mobile")
@@ -247,7 +271,7 @@ def test_show_goes_through_the_layers():
 def test_layers_are_drawn(tmp_path):
     run("plot", "slow", "--kind", "energy", "-o", tmp_path / "e.svg")
     assert (tmp_path / "e.svg").stat().st_size > 5000
-    assert "only energy, cycles, timeline, ratios can be drawn, not roofline" in run(
+    assert "only energy, cycles, timeline, ratios, response can be drawn, not roofline" in run(
         "plot", "slow", "--kind", "roofline", "-o", "r.svg", code=2
     )
 
