@@ -102,14 +102,6 @@ def test_designs_and_their_details_are_the_same_to_the_last_bit(setting):
     agree(problem, batches)
 
 
-@NEEDS_COMPILED
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", COMPLETE)
-def test_many_designs_are_the_same(setting):
-    problem = problem_of(setting)
-    agree(problem, batches_of(problem, 4 if setting in SLOW else 40, seed=1))
-
-
 SLOW = ("three operands", "four operands")
 """CPython takes long for all products of thresholds."""
 CHARGES = [charge.name for charge in REGISTRY.build("cost-model", "physical").charges]
