@@ -784,7 +784,7 @@ mechanisms = { Buffer = ["skip-q-by-p"] }
 
 @pytest.mark.slow
 def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry):
-    """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then five
+    """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then three
     searches look for it, which try half of them, with 40 designs a layer: fewer designs a layer miss it more often."""
     (tmp_path / "chip.toml").write_text(EIGHTY)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
@@ -813,9 +813,9 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_pat
         known.append(energy * 1e-12 * cycles / float(problem.chip.clock_hz))
     best, next_best = sorted(known)[:2]
     assert len(known) == 80 and next_best > best * (1 + 1e-6)
-    ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(5)]
+    ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(3)]
     assert min(ends) == pytest.approx(best, rel=1e-12)
-    assert sum(end <= best * (1 + 1e-12) for end in ends) >= 4
+    assert sum(end <= best * (1 + 1e-12) for end in ends) >= 2
 
 
 def test_designs_of_the_search_start_the_layers_of_the_chip(task):
