@@ -259,7 +259,9 @@ def test_no_index_is_out_of_bounds_and_nothing_is_undefined(tmp_path):
     """Functions without exceptions say on stderr that an index is wrong; a compiler without sanitizers checks those alone."""
     environment = {key: value for key, value in os.environ.items() if key != "SPARSEMAP_COMPILED"}
     words = [building.COMPILER or "cc", "-print-file-name=libasan.so"]
-    library = Path(subprocess.run(words, capture_output=True, text=True).stdout.strip()) if building.COMPILER else Path()
+    library = (
+        Path(subprocess.run(words, capture_output=True, text=True).stdout.strip()) if building.COMPILER else Path()
+    )
     sanitizers = SANITIZERS if sys.platform == "linux" and library.is_absolute() else ()
     if sanitizers:
         environment |= {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
