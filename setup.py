@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import tomllib
 from pathlib import Path
 
@@ -48,9 +49,21 @@ class BuildWithSchemas(build_py):
 
 
 class BuildUnits(build_ext):
-    """Merges the modules of each folder `inner` into one text, and compiles it (`sparsemap/inner`)."""
+    """Merges the modules of each folder `inner` into one text, and compiles it (`sparsemap/inner`), on all processors: one
+    unit is translated at a time while the C compiler works on others."""
+
+    translating = threading.Lock()
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def build_extension(self, ext: Extension) -> None:
+        with self.translating:
+            self.translate(ext)
+        super().build_extension(ext)
+
+    def translate(self, ext: Extension) -> None:
         sys.path.insert(0, str(HERE))
         from Cython.Compiler.Main import compile as translate  # what a build asks for (`pyproject.toml`)
 
@@ -66,7 +79,6 @@ class BuildUnits(build_ext):
         loops = r"(?m)^static void (?=__pyx_f_\w+\((?!.*__pyx_obj))"  # those without records: see `primitives.py`
         wide = re.sub(loops, "static WIDE void ", written)
         Path(ext.sources[0]).write_text(wide, "utf-8")
-        super().build_extension(ext)
 
     def copy_extensions_to_source(self) -> None:
         """Also removes units of earlier builds with another suffix: Python would load these first."""
@@ -116,10 +128,10 @@ setup(
         PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
-    ext_modules=[
-        unit("sparsemap.inner"),
-        *(unit(name) for name in plugins if name.endswith(".inner")),
-    ],
+    ext_modules=sorted(
+        (unit(name) for name in ("sparsemap.inner", *plugins) if name.endswith(".inner")),
+        key=lambda ext: -sum(os.path.getsize(file) for file in ext.sources),  # the longest starts first
+    ),
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas, "build_ext": BuildUnits},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
     setup_requires=project["dependencies"],
