@@ -11,7 +11,7 @@ from sparsemap.errors import SparseMapError
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from .charges import ChargedTrial
+from .charges import ChargedTrial, charges_of
 from .comparison import COMPARED, CountComparison
 from .expected import evaluate, expected, window_parts
 from .report import CountRow, Verification, spread
@@ -51,25 +51,24 @@ def verify(
     computes = int(np.prod([int(size) for size in problem.sizes.values()], dtype=object))
     refuse_large(computes, trials, force)
     sim = Simulation(problem, designs)
-    comparison = CountComparison(sim)
+    charges, comparison = charges_of(problem), CountComparison(sim) if compare else None
     evaluation = evaluate(problem, sim.designs)
     tallies: list[Tally] = []
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
-        compared = compare and number < COMPARED and bool(comparison.models)
-        rng, charged = np.random.default_rng(sequence), compared or bool(comparison.charges)
+        compared = comparison is not None and number < COMPARED and bool(comparison.models)
+        rng, charged = np.random.default_rng(sequence), compared or bool(charges)
         paid = ChargedTrial(sim, sim.trial(rng, charged, compared=compared))
-        tallies.append(paid.pay(comparison.charges))
-        if compared:
+        tallies.append(paid.pay(charges))
+        if comparison and compared:
             comparison.add(paid)
         if progress is not None:
             progress(number + 1)
     title = f"{problem.workload.name or 'workload'} on {problem.hardware.name or 'hardware'}"
     correct = all(tally.correct for tally in tallies)
-    windows = {} if comparison.charges else window_parts(sim, evaluation)
+    windows = {} if charges else window_parts(sim, evaluation)
     rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
     notes = tuple(_notes(sim))
-    effects = comparison.effects(), comparison.lacking()
-    costs = comparison.fidelities(), *effects
+    costs = (comparison.fidelities(), comparison.effects(), comparison.lacking()) if comparison else ((), (), ())
     return Verification(title, trials, seed, rows, correct, notes, *costs, inconsistent=_inconsistent(sim, rows))
 
 
