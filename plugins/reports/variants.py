@@ -53,6 +53,11 @@ class Base:
         return _Once(self.design.problem.registry)
 
     @cached_property
+    def memory(self) -> dict[Any, Any]:
+        """What follows from the parts of changed designs, such as their chips: no change is one of `pieces`."""
+        return {}
+
+    @cached_property
     def table(self) -> dict[str, Any]:
         """The table of the design file, of plain values."""
         return plain(design_file.dump(self.design))
@@ -68,7 +73,8 @@ class Base:
         for place, value in values.items():
             table = _put(table, place, value)
         try:
-            return DesignOutcome.of(design_file.structure(table, registry or self.registry))
+            known, memory = (registry, None) if registry else (self.registry, self.memory)
+            return DesignOutcome.of(design_file.structure(table, known, memory=memory))
         except SpecError as error:
             return DesignOutcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
 

@@ -146,8 +146,10 @@ def load(path: str | os.PathLike[str], registry: Registry) -> Design:
     return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
 
 
-def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> Design:
-    """Like `load`, from a table."""
+def structure(
+    table: Mapping[str, Any], registry: Registry, file: str = "", memory: dict[Any, Any] | None = None
+) -> Design:
+    """Like `load`, from a table. Tables with the same `pieces` may share a `memory` of what follows from parts."""
     mistakes = list(_wrong_keys(table, file))
     if mistakes:
         raise SpecError(mistakes)
@@ -165,7 +167,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     beside = {key: located(key, table[key], Path(file).parent) for key in NAMED if key in table}
     tables = {**({SEGMENT: fixed} if "mapping" in table else {}), **segments}
     space = SpaceSpec(name=DESIGN_KIND, segments=tuple(tables), tables=tables, stored=table.get("stored", {}))
-    known: Any = _Inlined(registry, pieces, file) if pieces else registry
+    known: Any = _Inlined(registry, pieces, file, memory) if pieces else registry
     scored = beside.get("objective", defaults.OBJECTIVE), beside.get("cost_model", defaults.COST_MODEL)
     with placed("", file):
         problem = make_problem(known, beside["workload"], beside["hardware"], space, *scored, file)
@@ -304,9 +306,15 @@ def _referred(value: Any, kind: str, registry: Registry) -> Any:
 class _Inlined:
     """A registry with the pieces of a design file, in front of other pieces of the same name."""
 
-    def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        pieces: Mapping[str, Mapping[str, Any]],
+        file: str,
+        memory: dict[Any, Any] | None = None,
+    ) -> None:
         self._registry, self._pieces, self._file = registry, pieces, file
-        self._made: dict[Any, Any] = {}
+        self._made: dict[Any, Any] = {} if memory is None else memory
 
     def __reduce__(self) -> Any:
         return _Inlined, (self._registry, self._pieces, self._file)

@@ -20,7 +20,7 @@ from ..wording import time_text
 from . import shares
 from .shares import WORTH_NAMES, in_order, ratio, shares_of, worth_of
 from .sides import Compared, alike, compared, labelled, sides_of
-from .verdict import uncounted, verdict, verdicts
+from .verdict import uncounted, verdict_and_data
 
 LESS = (1, 4, 7, 5)
 Answer = tuple[list[str], dict[str, Any]]
@@ -59,8 +59,8 @@ def verdict_of(paths: Sequence[Path], registry: Registry) -> Answer:
     sides = labelled([side for path in paths for side in sides_of(path)])
     if len(compared(sides)) > 1:
         return [], {}
-    said = verdict(sides, registry)
-    return [*map(output.wrapped, said), ""], {"verdict": said, "verdicts": verdicts(sides, registry)}
+    said, told = verdict_and_data(sides, registry)
+    return [*map(output.wrapped, said), ""], {"verdict": said, "verdicts": told}
 
 
 def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> Answer:
@@ -71,7 +71,8 @@ def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry
     worth = worth_of(sides)
     ordered = in_order(sides, worth)
     layers, levels = (shares_of(ordered, worth, of) for of in (shares.layers_of, shares.levels_of))
-    said = [*note, *verdict(sides, registry)]
+    said, told = verdict_and_data(sides, registry)
+    said = [*note, *said]
     title = styled(f"layers, those that decide first; {shares.shares_text(ordered, worth)}", "strong")
     lines = [*map(output.wrapped, said), "", title, *shares.layer_table(sides, layers).lines(less=LESS)]
     lines += ["", styled("levels", "strong"), *shares.level_table(ordered, worth).lines()] if levels else []
@@ -82,5 +83,4 @@ def _networks(given: Sequence[Compared], note: Sequence[str], registry: Registry
     ]
     a, b = ({"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in sides)
     by_level = [{"level": name, "share": of_all} for name, of_all in levels.items()]
-    told = verdicts(sides, registry)
     return lines, {"a": a, "b": b, "verdict": said, "verdicts": told, "layers": rows, "levels": by_level}

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -47,14 +48,22 @@ def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list
     """A paragraph per group of comparable sides, or one line over more than three; then costs outside all totals.
 
     With a `registry`, designs are evaluated again without limits or word sizes of one side alone."""
-    groups = compared(sides)
-    lines = [Verdict(found, registry).text for found in groups if len(found) > 1]
-    return [*(lines if len(lines) <= 3 else [overall(groups)]), *uncounted(sides)]
+    return _told(sides, verdicts_of(sides, registry))
 
 
-def verdicts(sides: Sequence[Compared], registry: Registry | None = None) -> list[dict[str, Any]]:
-    """The verdicts as plain data, one per group of comparable sides."""
-    return [Verdict(found, registry).to_dict() for found in compared(sides) if len(found) > 1]
+def verdict_and_data(sides: Sequence[Compared], registry: Registry) -> tuple[list[str], list[dict[str, Any]]]:
+    """Like `verdict`, and as plain data, one per group of comparable sides."""
+    made = verdicts_of(sides, registry)
+    return _told(sides, made), [one.to_dict() for one in made]
+
+
+def verdicts_of(sides: Sequence[Compared], registry: Registry | None = None) -> list[Verdict]:
+    return [Verdict(found, registry) for found in compared(sides) if len(found) > 1]
+
+
+def _told(sides: Sequence[Compared], made: Sequence[Verdict]) -> list[str]:
+    lines = [one.text for one in made]
+    return [*(lines if len(lines) <= 3 else [overall(compared(sides))]), *uncounted(sides)]
 
 
 def uncounted(sides: Sequence[Compared]) -> list[str]:
@@ -346,9 +355,38 @@ class Verdict:
 
     def over(self, change: Callable[[Problem], Values]) -> float | None:
         """Worth of the second side over the best, with a change of both; None where a side cannot be evaluated."""
-        found = [_changed(side, self.worth, self.registry, change) for side in self.sides[:2] if self.registry]
+        found = [self.changed(side, change, self.registry) for side in self.sides[:2] if self.registry]
         one, other = found or (None, None)
         return other / one if one and other else None
+
+    @cached_property
+    def bases(self) -> dict[Path, Base]:
+        """Designs of parts that were read, by file."""
+        return {}
+
+    def changed(self, side: Compared, change: Callable[[Problem], Values], registry: Registry) -> float | None:
+        """Worth of a side's designs after a change of their files; None if the unchanged files do not give its worth."""
+        rows = list[list[tuple[float, float]]]()
+        try:
+            for part in side.parts:
+                file = part.design_file
+                if not file.is_file():  # an operation of a plan
+                    rows.append([(part.energy_pj, part.seconds)] * 2)
+                    continue
+                if file not in self.bases:
+                    self.bases[file] = Base(design_file.load(str(file), registry))
+                base = self.bases[file]
+                both = base.outcome, base.changed(change(base.design.problem))
+                rows.append([(part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for x in both])
+        except SparseMapError:  # of another version
+            return None
+
+        def total(costs: Sequence[tuple[float, float]]) -> float | None:
+            energy, seconds = (math.fsum(each) for each in zip(*costs, strict=True))
+            return {"energy_pj": energy, "seconds": seconds, "edp_js": 1e-12 * energy * seconds}.get(self.worth)
+
+        now, after = map(total, zip(*rows, strict=True))
+        return after if now and math.isclose(now, side.value(self.worth) or 0.0, rel_tol=EQUAL) else None
 
 
 def _same(change: Values, problem: Problem) -> Values:
@@ -359,28 +397,6 @@ def _workload(part: SidePart) -> dict[str, Any]:
     """Workload of a part's design, without its name and tensors on chip."""
     table = part.design_table().get("workload", {})
     return {key: value for key, value in table.items() if key not in ("name", *ON_CHIP)}
-
-
-def _changed(side: Compared, worth: str, registry: Registry, change: Callable[[Problem], Values]) -> float | None:
-    """Worth of a side's designs after a change of their files; None if the unchanged files do not give the side's worth."""
-    rows = list[list[tuple[float, float]]]()
-    try:
-        for part in side.parts:
-            if not part.design_file.is_file():  # an operation of a plan
-                rows.append([(part.energy_pj, part.seconds)] * 2)
-                continue
-            base = Base(design_file.load(str(part.design_file), registry))
-            both = base.outcome, base.changed(change(base.design.problem))
-            rows.append([(part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for x in both])
-    except SparseMapError:  # of another version
-        return None
-
-    def total(costs: Sequence[tuple[float, float]]) -> float | None:
-        energy, seconds = (math.fsum(each) for each in zip(*costs, strict=True))
-        return {"energy_pj": energy, "seconds": seconds, "edp_js": 1e-12 * energy * seconds}.get(worth)
-
-    now, after = map(total, zip(*rows, strict=True))
-    return after if now and math.isclose(now, side.value(worth) or 0.0, rel_tol=EQUAL) else None
 
 
 def improving(side: Compared) -> str:
