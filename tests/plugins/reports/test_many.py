@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -57,12 +58,21 @@ def run(*args, code=0):
     return done.output
 
 
+output_of = cache(run)
+"""What a command says of the chips, which stay as they are."""
+
+
+@cache
+def page_for(*names):
+    return page_of([Path(name) for name in names], load())
+
+
 def sides():
     return [sides_of(Path(name))[0] for name in CHIPS]
 
 
 def test_a_page_of_a_network_on_two_chips_says_which_one_and_because_of_which_layers():
-    page = page_of([Path("slow"), Path("quick")], load())
+    page = page_for("slow", "quick")
     slow, quick = sides()
     (said,) = page.verdict
     more = slow.costs["edp_js"] / quick.costs["edp_js"]
@@ -120,9 +130,9 @@ def test_a_layer_and_a_level_have_one_share_in_text_table_chart_and_data(tmp_pat
     for name, part in told.items():
         assert re.search(rf"^{name} .* {percent(part, 1)} ", printed, re.M)
         assert f"{name} has {percent(part)} of it" in printed
-    (section,) = [x for x in page_of([Path("slow"), Path("quick")], load()).sections if x.title.startswith("Layers")]
+    (section,) = [x for x in page_for("slow", "quick").sections if x.title.startswith("Layers")]
     assert "shares are of what quick gains over slow in energy x time, negative where it loses" in section.text
-    assert "shares are of what quick gains over slow in energy x time" in run("compare", "slow", "quick")
+    assert "shares are of what quick gains over slow in energy x time" in output_of("compare", "slow", "quick")
 
 
 def test_layers_alike_share_a_line_of_the_verdict_and_a_bar():
@@ -158,10 +168,10 @@ def test_layers_whose_files_are_gone_are_named_with_what_to_do(tmp_path):
 
 
 def test_a_layer_leads_to_its_design():
-    text = html(page_of([Path("slow")], load()))
+    text = html(page_for("slow"))
     for name in ("square", "last"):
         assert f'<a href="#layer-{name}">{name}</a>' in text and f'<details id="layer-{name}">' in text
-    (first, *_) = page_of([Path("slow")], load()).verdict
+    (first, *_) = page_for("slow").verdict
     assert re.match(r"two takes [\d.]+ [um]s and [\d.]+ [um]J on slow\. Most goes to \w+ \d+ % of the time", first)
 
 
@@ -180,7 +190,7 @@ def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monke
         at = table.head.index("energy x time over quick")
         assert [row[at].value for row in table.rows] == [close(slow.costs["edp_js"] / quick.costs["edp_js"]), 1.0]
         assert section.text.startswith("Ratios are to quick")
-    page = page_of([Path("slow"), Path("quick")], load())
+    page = page_for("slow", "quick")
     assert any(section.text.startswith("Ratios are to the first result") for section in page.sections)
     assert "--reference: no result 'quik'; did you mean 'quick'?" in run(
         "report", "slow", "quick", "--reference", "quik", code=2
@@ -229,16 +239,16 @@ def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
 
 
 def test_diff_and_explain_take_networks():
-    assert "quick is better than slow for two" in run("compare", "slow", "quick")
-    table = json.loads(run("compare", "slow", "quick", "--json"))
+    assert "quick is better than slow for two" in output_of("compare", "slow", "quick")
+    table = json.loads(output_of("compare", "slow", "quick", "--json"))
     assert [row["layer"] for row in table["layers"]] == list(shares_of([sides()[1], sides()[0]]))
-    said = run("explain", "slow")
+    said = output_of("explain", "slow")
     assert "with one thing free in every layer" in said and "`sparsemap explain slow/" in said
     free = said.split("with one thing free in every layer")[1].split("`sparsemap explain")[0].splitlines()
     names = [line.strip().split("  ")[0] for line in free if "%" in line]
     kinds = [not name.startswith(("bandwidth", "capacity", "metadata", "charge intersection")) for name in names]
     assert kinds == sorted(kinds) and not kinds[0], "what can be built stands above energies"
-    table = json.loads(run("explain", "slow", "energy", "--json"))
+    table = json.loads(output_of("explain", "slow", "energy", "--json"))
     slow = sides()[0]
     assert table["free"][""]["energy_pj"] == close(slow.costs["energy_pj"])
     assert table["free"][""]["seconds"] == close(slow.costs["seconds"])
@@ -263,9 +273,9 @@ def test_all_levels_free_in_every_layer_are_worth_no_less_than_one_of_them(tmp_p
 
 
 def test_show_goes_through_the_layers():
-    said = run("show", "loop-nest", "slow")
+    said = output_of("show", "loop-nest", "slow")
     assert re.findall(r"^# (\w+)$", said, re.M) == ["square", "last"]
-    assert list(json.loads(run("show", "breakdown", "slow", "--json"))) == ["square", "last"]
+    assert list(json.loads(output_of("show", "breakdown", "slow", "--json"))) == ["square", "last"]
 
 
 def test_layers_are_drawn(tmp_path):
@@ -409,9 +419,7 @@ def test_a_bound_above_the_other_result_proves_a_verdict_and_silences_doubts():
 
 
 def test_the_page_names_searcher_and_budget():
-    assert any(
-        "sparsemap, seed 0, 60 designs a layer" in x for x in page_of([Path("slow"), Path("quick")], load()).lines
-    )
+    assert any("sparsemap, seed 0, 60 designs a layer" in x for x in page_for("slow", "quick").lines)
 
 
 def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
@@ -504,7 +512,7 @@ def test_a_folder_of_results_is_their_comparison(chips):
     assert {row["layer"] for row in json.loads(both)["layers"]} == {
         f"{chip}/{x['name']}" for chip in CHIPS for x in LAYERS
     }
-    assert page_of([chips], load()).verdict == page_of([Path("quick"), Path("slow")], load()).verdict
+    assert page_of([chips], load()).verdict == page_for("quick", "slow").verdict
     assert list(json.loads(run("show", "breakdown", chips, "--json"))) == [
         f"{chip}/{x['name']}" for chip in sorted(CHIPS) for x in sorted(LAYERS, key=lambda x: x["name"])
     ]
