@@ -34,10 +34,10 @@ def chip(glb=None, **keys):
     return {"name": "chip", "levels": levels, "compute": {"gate_skip": True}, **keys}
 
 
-def found(registry, workload, hardware="cloud", budget=150):
+def found(registry, workload, hardware="cloud", budget=60):
     """The result of a small search, which must not have met anything that is not a number."""
     problem = load_problem(workload, hardware, registry=registry)
-    genomes = problem.space.sample(150, np.random.default_rng(0))
+    genomes = problem.space.sample(60, np.random.default_rng(0))
     evaluation = problem.evaluator.evaluate(genomes)
     assert np.isfinite(evaluation.energy_pj[evaluation.valid]).all()
     assert (evaluation.energy_pj[evaluation.valid] >= 0).all() and (evaluation.cycles[evaluation.valid] >= 0).all()

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.searching.budget import RACED
-from sparsemap.searching.folder import finished, search_into
+from sparsemap.searching.folder import finished
 from sparsemap.searching.race import OTHERS, Race
 from sparsemap.searching.run import started
 from sparsemap.spec import toml_text
@@ -105,26 +106,33 @@ def test_the_command_prints_the_best_sizes_and_the_reason(tmp_path):
     assert re.search(rf"padded   .*34 -> .*\(best of {1 + OTHERS} sizes searched\)", done.stdout), done.output
 
 
+@pytest.fixture(scope="module")
+def undisturbed(problem, tmp_path_factory):
+    """The folder of a search that nothing disturbs."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    search_quietly(folder, problem, BUDGET)
+    return folder
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 @pytest.mark.parametrize("designs", [RACED - 100, RACED + 50, BUDGET - 50])
-def test_killed_among_other_sizes_it_ends_with_the_same_result(designs, problem, tmp_path):
+def test_killed_among_other_sizes_it_ends_with_the_same_result(designs, problem, undisturbed, tmp_path):
     def kill(snapshot):
         if snapshot.evaluations >= designs:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    search_quietly(tmp_path / "whole", problem, BUDGET)
-    process = in_process(search_quietly, tmp_path / "torn", problem, BUDGET, "sparsemap", kill)
+    process = in_process(search_quietly, tmp_path, problem, BUDGET, "sparsemap", kill)
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    search_quietly(tmp_path / "torn", problem, BUDGET)
-    assert outcome(tmp_path / "torn") == outcome(tmp_path / "whole")
+    search_quietly(tmp_path, problem, BUDGET)
+    assert outcome(tmp_path) == outcome(undisturbed)
 
 
-def test_a_result_in_a_folder_is_known_again_and_a_lost_design_is_noticed(problem, tmp_path):
-    search_into(tmp_path, problem, BUDGET)
-    assert finished(tmp_path, problem, "sparsemap", BUDGET, 0)
-    (tmp_path / "design.toml").unlink()
-    assert not finished(tmp_path, problem, "sparsemap", BUDGET, 0)
+def test_a_result_in_a_folder_is_known_again_and_a_lost_design_is_noticed(problem, undisturbed, tmp_path):
+    folder = shutil.copytree(undisturbed, tmp_path / "copy")
+    assert finished(folder, problem, "sparsemap", BUDGET, 7)
+    (folder / "design.toml").unlink()
+    assert not finished(folder, problem, "sparsemap", BUDGET, 7)
 
 
 def test_an_interrupted_race_has_the_best_design_so_far(problem):

@@ -109,13 +109,13 @@ def test_designs_whose_tiles_hardly_fit_stay_above_the_bound(density: float, cap
     hardware = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
     problem = sparsemap.load_problem(spec, hardware, "full", cost_model="physical")
     rng = np.random.default_rng(0)
-    genomes = problem.space.repair(problem.space.guess(2000, rng), rng)
+    genomes = problem.space.repair(problem.space.guess(700, rng), rng)
     assert_bounded(problem, genomes)
     classes, valid = problem.classes, problem.evaluator.evaluate(genomes).valid
     assert classes is not None
     found = np.unique(classes.of(problem.space.decode(genomes[valid])))
     assert all(classes.known.hold(int(number)) for number in found) and len(found) > 3
-    best = sparsemap.search(problem, budget=1000, seed=0)
+    best = sparsemap.search(problem, budget=400, seed=0)
     assert best.gap is not None and best.gap >= 1.0
 
 
@@ -125,7 +125,7 @@ def test_no_hierarchy_of_ranks_through_a_tile_has_fewer_bits_than_the_cheapest_o
     problem = sized(density, m=12, k=8, n=6)
     known, rng = tables(problem), np.random.default_rng(0)
     least = LeastWords(known)
-    genomes = problem.space.repair(problem.space.guess(3000, rng), rng)
+    genomes = problem.space.repair(problem.space.guess(1000, rng), rng)
     designs = problem.space.decode(genomes)
     detail = problem.cost_model.evaluate(designs, problem, detail=True).detail
     assert detail is not None

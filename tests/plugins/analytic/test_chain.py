@@ -39,7 +39,7 @@ def problem(*charges: Any) -> Problem:
 BASE = problem()
 
 
-def designs(count: int = 300) -> Any:
+def designs(count: int = 120) -> Any:
     rng = np.random.default_rng(4)
     return BASE.space.decode(BASE.space.repair(BASE.space.guess(count, rng), rng))
 

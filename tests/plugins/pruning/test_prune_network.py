@@ -11,6 +11,8 @@ from sparsemap_plugins.pruning.networks import WeightsOfNetwork
 from sparsemap.arrays import read_arrays
 from sparsemap.cli.main import cli
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 NETWORK = """
 kind = "network"
 name = "small"
@@ -52,7 +54,7 @@ def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chip
     assert "fine" in run("check", folder / "network.toml")
     nodes = json.loads(run("list", "network", folder / "network.toml", "--json"))["nodes"]
     assert [node["name"] for node in nodes] == ["stem", "deep", "conv", "pool", "fc"]
-    told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 20, "--out", "found")
+    told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 5, "--out", "found")
     assert "Q 0.25" in (small / "found" / "layers.md").read_text(), told
     run(
         "run",
@@ -69,7 +71,7 @@ def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chip
     page = (small / "two" / "report.html").read_text()
     assert "aie2-2x2 has no total, since layers failed: deep (workload: type: depthwise: is compiled" in page
     others = ",nvidia-stc" if method == "one-shot" else ""
-    chips = ("--hardware", f"crisp-stc,dense-tc{others}", "--budget", 20, "--out", "stc", "--json")
+    chips = ("--hardware", f"crisp-stc,dense-tc{others}", "--budget", 5, "--out", "stc", "--json")
     rows = json.loads(run("run", folder / "network.toml", *chips).partition("]")[0] + "]")
     edp = {row["hardware"]: row["edp"] for row in rows}
     assert edp["crisp-stc"] < edp["dense-tc"]  # each in its own space
@@ -185,7 +187,7 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     monkeypatch.chdir(tmp_path)
     onnx = pytest.importorskip("onnx")
     given = onnx_model("m.onnx")
-    chips = ("--run", "crisp-stc,aie2-4x4", "--run", "mobile", "--designs", 12)
+    chips = ("--run", "crisp-stc,aie2-4x4", "--run", "mobile", "--designs", 4)
     said = run(
         "extra",
         "prune",
@@ -210,7 +212,7 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     for name, array in given.items():
         zero = found[name] == 0
         assert np.array_equal(found[name][~zero], array[~zero]) and zero.mean() == (0 if name == "stem.weight" else 0.5)
-    run("import", "runs/prune/masked.onnx", "-q", "-o", "again/net.toml", "--run", "crisp-stc", "--designs", 40)
+    run("import", "runs/prune/masked.onnx", "-q", "-o", "again/net.toml", "--run", "crisp-stc", "--designs", 4)
     results = (*tmp_path.glob("again/runs/network.json"), *tmp_path.glob("runs/prune/runs/*crisp*/network.json"))
     own, other = (json.loads(file.read_text()) for file in results)
     assert own["cycles"] == other["cycles"]

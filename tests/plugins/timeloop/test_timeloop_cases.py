@@ -18,8 +18,8 @@ from sparsemap.problem.designs import Design
 from sparsemap.spec.yaml_text import yaml_text
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
-EVERY = 8
-"""Every eighth case of a family."""
+EVERY = 12
+"""Every twelfth case of a family."""
 
 
 @pytest.fixture(scope="module")
@@ -85,4 +85,4 @@ def test_files_say_what_the_case_says(family, registry, tmp_path):
             again = back.problem.cost_model.evaluate(back.batch, back.problem)
             assert (again.energy_pj[0], again.cycles[0]) == (there.energy_pj[0], there.cycles[0]), case["id"]
         exported += 1
-    assert exported >= (1 if family == "J" else 3)
+    assert exported >= (1 if family == "J" else 2)

@@ -13,7 +13,7 @@ from sparsemap_plugins.verify.simulate import Simulation
 from verify_designs import EINSUMS, build, example, random_design
 
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=25)
+few = settings(max_examples=16)
 
 
 def not_exact(found):

@@ -23,7 +23,7 @@ def ended(seed, kind="matmul", **more):
     return build(table | {"cost_model": {"type": "analytic", "charges": CHARGES}})
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(seeds, st.sampled_from(["matmul", "batched"]))
 def test_dense_counts_and_energy_are_those_of_the_model(seed, kind):
     found = verify(*ended(seed, kind), trials=1, seed=seed)
