@@ -145,23 +145,25 @@ FORMULAS = ["$x_{$", "a$_1$", "$", "$$", r"\$a$b", r"$\frac{$", "costs $5 or $6"
 
 
 def test_names_are_drawn_as_they_are_and_powers_as_powers(tmp_path):
+    """Ticks, labels, texts and notes have every name; titles and the names of axes have one with two dollars each."""
+    single = {"title": "$x_{$", "axis": r"$\frac{$", "whole": "a$_1$", "legend": "costs $5 or $6"}
+
     def draw():
-        figure, every = subplots(1, len(FORMULAS), (14.0, 2.0))
-        for axes, name in zip(every, FORMULAS, strict=True):
-            named_ticks(axes.xaxis, [name, f"tick {name}"])
-            axes.plot([0, 1], [1e-9, 1e9], label=f"label {name}")
-            axes.set(yscale="log" if axes is every[0] else "linear", title=f"title {name}", ylabel=f"axis {name}")
+        figure, axes = subplots(1, 1, (6.0, 4.0))
+        named_ticks(axes.xaxis, [text for name in FORMULAS for text in (name, f"tick {name}")])
+        for name in FORMULAS:
+            axes.plot([0, 2 * len(FORMULAS)], [1e-9, 1e9], label=f"label {name}")
             axes.text(0.5, 1.0, f"text {name}")
             axes.annotate(f"note {name}", (0.5, 2.0))
-            axes.legend(title=f"legend {name}", loc="upper left")
-        figure.suptitle(f"whole {FORMULAS[0]}")
-        figure.legend(*every[0].get_legend_handles_labels(), title=f"all {FORMULAS[1]}", loc="outside upper left")
+        axes.set(yscale="log", title=f"title {single['title']}", ylabel=f"axis {single['axis']}")
+        figure.suptitle(f"whole {single['whole']}")
+        told = f"legend {single['legend']}"
+        figure.legend(*axes.get_legend_handles_labels(), title=told, loc="outside upper left")
         return figure
 
     write_figure(draw, tmp_path / "a.svg", tmp_path / "a.png")
-    places = ("tick", "label", "title", "axis", "text", "note", "legend")
-    wanted = {f"whole {FORMULAS[0]}", f"all {FORMULAS[1]}", *FORMULAS}
-    wanted |= {f"{what} {name}" for name in FORMULAS for what in places}
+    wanted = {*FORMULAS, *(f"{what} {name}" for what in ("tick", "label", "text", "note") for name in FORMULAS)}
+    wanted |= {f"{what} {name}" for what, name in single.items()}
     for svg in ((tmp_path / "a.svg").read_text("utf-8"), inline_svg(draw)):
         shown = {
             unescape("".join(re.findall(">([^<]*)<", f">{text}<"))).strip()
