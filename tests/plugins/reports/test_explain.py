@@ -198,7 +198,7 @@ def test_a_quantity_that_there_is_not_is_told_with_the_nearest_one(base):
 
 
 def test_hardware_that_cannot_be_without_a_limit_is_told_as_such(base, monkeypatch):
-    def structure(table, registry):
+    def structure(table, registry, **more):
         raise SpecError.at("", "levels", "a buffer cannot be unlimited")
 
     monkeypatch.setattr(design_file, "structure", structure)
