@@ -5,6 +5,7 @@ any cost model answers, and no formula of a cost model is repeated here."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -53,8 +54,8 @@ class Base:
         return _Once(self.design.problem.registry)
 
     @cached_property
-    def memory(self) -> dict[Any, Any]:
-        """What follows from the parts of changed designs, such as their chips: no change is one of `pieces`."""
+    def memories(self) -> dict[str, dict[Any, Any]]:
+        """What follows from the parts of changed designs, such as their chips, by the `pieces` of the table."""
         return {}
 
     @cached_property
@@ -73,8 +74,9 @@ class Base:
         for place, value in values.items():
             table = _put(table, place, value)
         try:
-            known, memory = (registry, None) if registry else (self.registry, self.memory)
-            return DesignOutcome.of(design_file.structure(table, known, memory=memory))
+            pieces = json.dumps(table.get("pieces", {}), sort_keys=True, default=str)
+            memory = None if registry else self.memories.setdefault(pieces, {})
+            return DesignOutcome.of(design_file.structure(table, registry or self.registry, memory=memory))
         except SpecError as error:
             return DesignOutcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
 

@@ -52,6 +52,19 @@ def test_one_change_costs_the_same_alone_and_in_turn(base):
     assert step.alone.cycles == step.after.cycles == slow.outcome.cycles > base.outcome.cycles
 
 
+def test_a_format_defined_anew_is_not_taken_for_the_one_of_the_same_name(base):
+    """Changes of one base share what follows from parts, but not across definitions of a piece."""
+    tensor, pieces = "P", {"format": {"own": {"extends": "bitmask"}}}
+    table = json.loads(json.dumps(base.table))
+    table["formats"][tensor] = ["own"] * len(table["formats"][tensor])
+    own = Base(design_file.structure({**table, "pieces": pieces}, base.design.problem.registry))
+    place = ("pieces", "format", "own")
+    definitions = {name: {"extends": name} for name in ("run-length", "coordinate", "bitmask")}
+    shared = [own.changed({place: piece}).to_dict() for piece in definitions.values()]
+    alone = [Base(own.design).changed({place: piece}).to_dict() for piece in definitions.values()]
+    assert shared == alone and len({str(one) for one in shared}) > 1
+
+
 def test_designs_of_two_clocks_are_compared_in_seconds(base):
     """Half as fast with the same cycles: what is shown doubles with its change."""
     assert float(base.design.problem.chip.clock_hz) == 1e9
