@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,30 +9,11 @@ from typing import Any
 
 import click
 
-AREA, POWER = {"mm2": 1.0, "um2": 1e-6, "cm2": 100.0}, {"W": 1.0, "mW": 1e-3, "kW": 1e3}
 
+def _read(context: click.Context, option: click.Parameter, text: Any) -> Any:
+    from . import amounts
 
-def _amount(units: dict[str, float]) -> Any:
-    def read(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-        if text is None:
-            return None
-        found = re.fullmatch(r"\s*([0-9.]+(?:e-?\d+)?)\s*(\w*)\s*", text)
-        if found is None or (found[2] or next(iter(units))) not in units:
-            raise click.BadParameter(f"{text!r} is no amount, expected a number with one of {', '.join(units)}")
-        return float(found[1]) * units[found[2] or next(iter(units))]
-
-    return read
-
-
-def _counts(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
-    found = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = int(number) if number.isdigit() else float(number)
-        except ValueError:
-            raise click.BadParameter(f"{text!r}, expected a network and a number, such as resnet50=30") from None
-    return found
+    return getattr(amounts, str(option.name))(text)
 
 
 @click.command("design")
@@ -42,14 +22,13 @@ def _counts(context: click.Context, option: click.Parameter, texts: tuple[str, .
     "--out", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
     help="Folder for chip and designs.",
 )  # fmt: skip
-@click.option("--area", callback=_amount(AREA), metavar="MM2", help="The chip may have so much, such as 20mm2.")
-@click.option("--power", callback=_amount(POWER), metavar="W", help="Mean power that it may draw, such as 2W.")
+@click.option("--area", callback=_read, metavar="MM2", help="The chip may have so much, such as 20mm2.")
+@click.option("--power", callback=_read, metavar="W", help="Mean power that it may draw, such as 2W.")
 @click.option(
-    "--constraint", "constraints", multiple=True, metavar="TEXT",
-    help='A further condition, such as "resnet50.seconds <= 5 ms"; may be repeated.',
-)  # fmt: skip
+    "--constraint", multiple=True, metavar="TEXT", help='Such as "resnet50.seconds <= 5 ms"; may be repeated.'
+)
 @click.option(
-    "--runs", multiple=True, callback=_counts, metavar="NETWORK=N",
+    "--runs", multiple=True, callback=_read, metavar="NETWORK=N",
     help="Runs of a network in all totals, such as resnet50=30; may be repeated.  [default: 1 each]",
 )  # fmt: skip
 @click.option(
@@ -57,11 +36,9 @@ def _counts(context: click.Context, option: click.Parameter, texts: tuple[str, .
     help="A name or expression, of totals over all layers and of area_mm2.",
 )  # fmt: skip
 @click.option(
-    "--budget", default=200, show_default=True, type=click.IntRange(min=1), help="Chips that keep the constraints."
+    "--budget", default=200, show_default=True, type=click.IntRange(min=1), help="Chips that keep constraints."
 )
-@click.option(
-    "--layer-budget", default=500, show_default=True, type=click.IntRange(min=1), help="Designs per layer and chip."
-)
+@click.option("--layer-budget", default=500, show_default=True, type=click.IntRange(min=1), help="Designs per layer.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--jobs", "-j", default=1, show_default=True, type=click.IntRange(min=1), help="Chips at a time.")
 @click.option(
@@ -81,10 +58,7 @@ def _counts(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
-def design(
-    networks: tuple[str, ...], area: float | None, power: float | None, constraints: tuple[str, ...], quiet: bool,
-    **given: Any,
-) -> None:  # fmt: skip
+def design(networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, **given: Any) -> None:
     """Search one chip for networks: sizes, units, designs.
 
     HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
@@ -104,7 +78,7 @@ def design(
     task = DesignTask(
         networks=networks[:-1],
         hardware=networks[-1],
-        constraints=(*(text for text, limit in limits if limit is not None), *constraints),
+        constraints=(*(text for text, limit in limits if limit is not None), *given.pop("constraint")),
         **{key: value for key, value in given.items() if value is not None},
     )
     try:
