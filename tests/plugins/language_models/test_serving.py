@@ -14,6 +14,7 @@ from sparsemap_plugins.language_models.parts import parts_of
 from sparsemap_plugins.language_models.points import Point
 from sparsemap_plugins.language_models.searches import Searches
 from sparsemap_plugins.language_models.serving import points_of, served
+from sparsemap_plugins.language_models.steps import Roofline
 from sparsemap_plugins.language_models.widths import Widths
 
 from sparsemap.cli.main import cli
@@ -130,11 +131,17 @@ def test_attention_of_a_long_prompt_takes_the_time_of_its_products_within_a_tent
 def test_the_roofline_multiplies_each_layer_in_its_fastest_mode():
     """Weights of 4 bits take a quarter of the cycles of 16, products of activations and cache all of them."""
     registry = load()
-    model, point = registry.build("language-model", tomllib.loads(SMALL)), Point("prefill", 64, 1)
-    seconds = {}
+    model, point, widths = (
+        registry.build("language-model", tomllib.loads(SMALL)),
+        Point("prefill", 64, 1),
+        Widths.of(16, 4),
+    )
+    seconds, points = {}, {point: parts_of(model, point, widths)}
     for hardware in ("mobile", "mobile-narrow"):
-        (step,) = served(registry, model, hardware, [point], {"weight": 4}, budget=4, **HOW).steps
-        seconds[hardware] = step.roofline.compute_s
+        parts = Searches.of(registry, hardware, points, Path("unused"), budget=1, **HOW).points[point]
+        plan = parts[0].whole.plan
+        roofline = Roofline.of(model, point, widths, parts, plan.problem(plan.cells[0]).chip)
+        seconds[hardware] = roofline.compute_s
     attention = 3 * 2 * sum(4 * 8 * seen * 64 for seen in range(8, 65, 8)) * 2 / 16_384e9
     assert seconds["mobile-narrow"] == pytest.approx(attention + (seconds["mobile"] - attention) / 4)
 
