@@ -7,7 +7,7 @@ block of keys and values, and some rows of scores, need room on chip."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +20,8 @@ from .widths import Widths
 
 CHUNKS = 8
 """Most chunks of queries of a prompt without a window: eight do 9/16 of the square of scores, where half is needed."""
+EVEN = 64
+"""Divisor of unequal chunks: multiples tile well."""
 BLOCK = 2048
 """Fewest keys of a block: from chunks of so many queries on, softmax goes over blocks of as many keys, one by one."""
 
@@ -69,33 +71,34 @@ def _patches(image: Image, model: LanguageModel, point: Point, widths: Widths) -
 
 def _attention(model: LanguageModel, point: Point, widths: Widths) -> list[Part]:
     """Attention of the queries that share a head of keys: a part for each chunk of queries with as many keys."""
-    heads, found = model.layers * point.batch * model.key_heads, list[Part]()
-    chunk, every = chunks(point.tokens, model.window)
-    for seen in dict.fromkeys(every):
+    heads, every = model.layers * point.batch * model.key_heads, chunks(point.tokens, model.window)
+    found, first = list[Part](), every[0][0]
+    for (queries, seen), times in Counter(every).items():
+        block = first if first >= BLOCK and not model.window else seen
+        keys = [min(block, seen - start) for start in range(0, seen, block)]
         name = f"attention-{seen}" if len(set(every)) > 1 else "attention"
-        blocks = seen // chunk if chunk >= BLOCK and not model.window else 1
-        found.append(_attended(model, widths, name, heads * every.count(seen), chunk, seen, blocks))
+        found.append(_attended(model, widths, name, heads * times, queries, keys))
     return found
 
 
-def _attended(model: LanguageModel, widths: Widths, name: str, count: int, chunk: int, seen: int, blocks: int) -> Part:
+def _attended(model: LanguageModel, widths: Widths, name: str, count: int, queries: int, keys: Sequence[int]) -> Part:
     """A chunk of queries with all keys seen, in blocks: each further block rescales and adds to the context so far
     (online softmax: Milakov and Gimelshein, 2018; Dao et al., FlashAttention, 2022)."""
     latent, group = model.latent, model.heads // model.key_heads
     size, value = (model.head + latent.rope, latent.value_size) if latent else (model.head, model.head)
-    layers, made, keys = list[dict[str, Any]](), "", seen // blocks
-    for turn in range(1, blocks + 1):
-        own = f"-{turn}" if blocks > 1 else ""
+    layers, made = list[dict[str, Any]](), ""
+    for turn, own_keys in enumerate(keys, 1):
+        own = f"-{turn}" if len(keys) > 1 else ""
         layers += [
-            {"name": f"keys{own}", "type": "outside", "shape": [keys, size], "inputs": []},
-            {"name": f"values{own}", "type": "outside", "shape": [keys, value], "inputs": []},
-            *products(widths, 1, group * chunk, size, keys, value, ("input", f"keys{own}", f"values{own}"), own),
+            {"name": f"keys{own}", "type": "outside", "shape": [own_keys, size], "inputs": []},
+            {"name": f"values{own}", "type": "outside", "shape": [own_keys, value], "inputs": []},
+            *products(widths, 1, group * queries, size, own_keys, value, ("input", f"keys{own}", f"values{own}"), own),
         ]
         if made:
             given = [f"context{own}", made]
             layers.append({"name": f"sum{own}", "type": "add", "scaled": True, "inputs": given})
         made = layers[-1]["name"]
-    table = _network(model, name, layers, (group * chunk, size))
+    table = _network(model, name, layers, (group * queries, size))
     return Part(name, count, table, cached=latent is None)
 
 
@@ -106,14 +109,18 @@ def _head(model: LanguageModel, point: Point, widths: Widths, outputs: int) -> d
     return _network(model, "head", [{"name": "norm", "type": "norm"}, head], shape(point.batch, model.hidden))
 
 
-def chunks(tokens: int, window: int) -> tuple[int, list[int]]:
-    """Queries of a chunk, and the keys that each chunk sees: all before the chunk, and the chunk itself.
+def chunks(tokens: int, window: int) -> list[tuple[int, int]]:
+    """Queries of each chunk of a prompt, and the keys that it sees: all before the chunk, and the chunk itself.
 
-    Up to `CHUNKS` chunks of equal size. With a window, a chunk sees itself and the chunk before: the least chunk that
-    divides the prompt and holds the window."""
-    divisors = sorted({d for n in range(1, math.isqrt(tokens) + 1) if tokens % n == 0 for d in (n, tokens // n)})
+    Without a window, up to `CHUNKS` chunks; with one, a chunk sees itself and the chunk before. Chunks are equal where a
+    divisor of the prompt allows; otherwise the last one is shorter."""
     if window and window < tokens:
-        chunk = next(d for d in divisors if d >= window)
-        return chunk, [chunk, *[2 * chunk] * (tokens // chunk - 1)]
-    chunk = tokens // max(d for d in divisors if d <= CHUNKS)
-    return chunk, list(range(chunk, tokens + 1, chunk))
+        divisors = (d for d in range(window, min(2 * window, tokens) + 1) if tokens % d == 0)
+        chunk = next(divisors, window)
+    elif tokens % CHUNKS == 0 or tokens < CHUNKS * EVEN:
+        chunk = -(-tokens // CHUNKS)
+    else:
+        chunk = -(-tokens // (CHUNKS * EVEN)) * EVEN
+    every = [(min(chunk, tokens - start), start) for start in range(0, tokens, chunk)]
+    windowed = bool(window) and window < tokens
+    return [(queries, queries + (min(start, chunk) if windowed else start)) for queries, start in every]

@@ -74,12 +74,26 @@ def test_a_window_limits_what_decode_reads_and_prefill_works_in_chunks(registry)
     model = registry.get("language-model", "mistral-7b-v0.1")
     _, block = nodes(registry, model, Point("decode", 32768, 1))["block"]
     assert next(node for node in block if node.name == "scores").loops.sizes["n"] == 4096
-    assert chunks(32768, 4096) == (4096, [4096, *[8192] * 7]) and chunks(6000, 1024) == (1200, [1200, *[2400] * 4])
-    assert chunks(4096, 4096) == (512, list(range(512, 4097, 512))) and chunks(5003, 4096) == (5003, [5003])
+    assert chunks(32768, 4096) == [(4096, 4096), *[(4096, 8192)] * 7]
+    assert chunks(6000, 1024) == [(1200, 1200), *[(1200, 2400)] * 4] and chunks(5003, 4096) == [(5003, 5003)]
+    assert chunks(4096, 4096) == [(512, seen) for seen in range(512, 4097, 512)]
     found = nodes(registry, model, Point("prefill", 32768, 1))
     (first, least), (count, attention) = found["attention-4096"], found["attention-8192"]
     assert (first, count) == (32 * 8, 32 * 8 * 7)
     assert attention[2].macs == 2 * least[2].macs == 4 * 4096 * 8192 * 128
+
+
+def test_a_prompt_without_a_divisor_has_a_shorter_last_chunk(registry):
+    """A prime number of tokens: 40,009, and 10,007 with a window of 4,096; a few tokens are chunks of one."""
+    for tokens, window, first in ((40009, 0, 5056), (10007, 4096, 4096), (5, 0, 1), (7, 0, 1), (100, 0, 13)):
+        every = chunks(tokens, window)
+        assert sum(queries for queries, _ in every) == tokens and {queries for queries, _ in every[:-1]} <= {first}
+        assert 0 < every[-1][0] <= first and all(queries <= seen <= tokens for queries, seen in every)
+        assert len(every) <= 8 and (window or every[-1][1] == tokens)
+    assert chunks(10007, 4096) == [(4096, 4096), (4096, 8192), (1815, 5911)]
+    model = registry.get("language-model", "llama3-8b")
+    _, some = nodes(registry, model, Point("prefill", 40009, 1))["attention-40009"]
+    assert sum(node.macs for node in some) == 2 * 4 * (40009 - 7 * 5056) * 40009 * 128
 
 
 def test_a_long_prompt_meets_its_keys_in_blocks_of_equal_layers(registry):
