@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-AREA, POWER = {"mm2": 1.0, "um2": 1e-6, "cm2": 100.0}, {"W": 1.0, "mW": 1e-3, "kW": 1e3}
+from sparsemap.problem.constraints import UNITS
+
+AREA, POWER = ({name: UNITS[name] for name in names} for names in (("mm2", "um2", "cm2"), ("W", "mW", "kW")))
 
 
 def area(text: str | None) -> float | None:

@@ -31,7 +31,7 @@ from sparsemap.writing import write_text
 
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, Weight, with_widest
-from .worth import COSTS, STAGES, Leg, areas_of, evaluated_chip, ruled_costs, values_of
+from .worth import AREAS, COSTS, STAGES, Leg, evaluated_chip, ruled_costs, values_of
 
 logger = logging.getLogger("sparsemap")
 LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress", fields={"a list": "networks"})
@@ -327,11 +327,9 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
         found["hardware"] = {**table, "units": found["units"]}
     on_chip = partial(inner.problem, table=found["hardware"])
     chip = with_widest(inner.networks, inner.plugin_dirs, on_chip).chip
-    found["seconds"] = found["cycles"] / float(chip.clock_hz)
-    found |= areas_of(chip)
-    found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]
-    found["edp"] = found["energy_pj"] * found["cycles"]
+    costs = ruled_costs(found, chip)
+    found |= {name: costs[name] for name in ("seconds", *AREAS, "power_w", "edp")}
     if leg is not None and leg.stage < len(STAGES) - 1:
         return found
-    broken = broken_of(given["constraints"], chip, ruled_costs(found, chip))
+    broken = broken_of(given["constraints"], chip, costs)
     return {**found, "reason": "constraint", "error": broken} if broken else found

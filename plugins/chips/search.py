@@ -35,7 +35,7 @@ from .layers import Inner, KnownChip, folders_of, forget, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
-from .worth import COSTS, STAGES, Leg, areas_of, evaluated_chip, executed_design, ruled_costs
+from .worth import AREAS, COSTS, STAGES, Leg, evaluated_chip, executed_design, ruled_costs
 
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
@@ -318,8 +318,9 @@ class ChipSearch:
         if found["reason"]:
             raise SearchError(f"the layers of the chip that was found: {found['error']}")
         chip = task.layer_on(hardware).chip
-        found |= areas_of(chip) | {"seconds": found["cycles"] / float(chip.clock_hz)}
-        return found | {"broken": broken_of(self.segment.rules(self.problem), chip, ruled_costs(found, chip))}
+        costs = ruled_costs(found, chip)
+        found |= {name: costs[name] for name in ("seconds", *AREAS)}
+        return found | {"broken": broken_of(self.segment.rules(self.problem), chip, costs)}
 
     def _platform(self, reference: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.

@@ -27,6 +27,8 @@ from sparsemap.study.packets import bare
 from .layers import Found, Inner, KnownChip, Weight, Whole, folders_of, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
+AREAS = ("area_mm2", "units_mm2")
+"""Areas of a chip and of its sparse units."""
 STAGES = (0.2, 0.5, 1.0)
 """Shares of a layer's designs after which the chips of a batch are compared; designs of other sizes say little."""
 
@@ -131,14 +133,9 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
     return {"reason": "", **found_of, **totals}
 
 
-def areas_of(chip: Chip) -> dict[str, float]:
-    """Areas of a chip and of its sparse units, mm2."""
-    return {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
-
-
 def ruled_costs(row: Mapping[str, Any], chip: Chip) -> dict[str, float]:
     """Costs of an evaluated chip, in total and of one run of each network, by the names of constraints."""
-    found = dict[str, float](areas_of(chip))
+    found = dict(zip(AREAS, (float(chip.total_area_mm2), float(chip.units_area_mm2)), strict=True))
     for name, one in {"": row, **row["networks"]}.items():
         pj, cycles = one["energy_pj"], one["cycles"]
         seconds = cycles / float(chip.clock_hz)

@@ -244,7 +244,7 @@ def waterfall(shares: Mapping[str, float], title: str) -> Chart:
     first `STEPS` make one bar."""
     first, rest = dict(list(shares.items())[:STEPS]), math.fsum(list(shares.values())[STEPS:])
     parts = first | ({f"{len(shares) - STEPS} more": rest} if len(shares) > STEPS else {})
-    ends = list(accumulate(parts.values()))
+    ends = [100 * end for end in accumulate(parts.values())]
     starts = [0.0, *ends[:-1]]
     marks = [Mark(100 * value, row=name, tip=f"{name}\n{percent(value, 1)}") for name, value in parts.items()]
 
@@ -252,17 +252,15 @@ def waterfall(shares: Mapping[str, float], title: str) -> Chart:
         figure, axes = row_axes(width, [*map(_short, parts)], "share of the difference, %")
         for y, (mark, start) in enumerate(zip(marks, starts, strict=True)):
             one = COLOURS[0] if mark.value >= 0 else COLOURS[1]
-            bar = axes.barh(y, mark.value, left=100 * start, color=one, height=0.7)
+            bar = axes.barh(y, mark.value, left=start, color=one, height=0.7)
             tipped(bar[0], [mark.tip])
-            end = max(start, start + mark.value / 100)
             where: Any = {"xytext": (3, 0), "textcoords": "offset points", "va": "center", "fontsize": "small"}
-            axes.annotate(percent(mark.value / 100), (100 * end, y), **where)
+            axes.annotate(percent(mark.value / 100), (max(start, start + mark.value), y), **where)
             if y:
-                axes.plot([100 * start] * 2, [y - 1, y], color=GREY, linewidth=0.8)
+                axes.plot([start] * 2, [y - 1, y], color=GREY, linewidth=0.8)
         for at in (0, 100):
             axes.axvline(at, color="black", linestyle="--", linewidth=0.9)
-        low, high = min(0.0, *ends), max(1.0, *ends)
-        axes.set_xlim(100 * low - 4, 100 * high + 16)
+        axes.set_xlim(min(0.0, *ends) - 4, max(100.0, *ends) + 16)
         return figure
 
     return Chart(marks, draw, title)
