@@ -22,7 +22,10 @@ UNITS = {
     **{f"{prefix}s": factor for factor, prefix in PREFIXES},
     **{f"{prefix}J": 1e12 * factor for factor, prefix in (*PREFIXES, (1e-12, "p"))},
     **{f"{prefix}W": factor for factor, prefix in PREFIXES},
-    "kW": 1e3, "mm2": 1.0, "um2": 1e-6, "cm2": 100.0,
+    "kW": 1e3,
+    "mm2": 1.0,
+    "um2": 1e-6,
+    "cm2": 100.0,
 }
 """Factor of a unit to the quantity's own: bits, seconds, pJ, W, mm2."""
 _AMOUNT = re.compile(
