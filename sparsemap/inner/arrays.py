@@ -36,6 +36,13 @@ def dot(x: Array, y: Array) -> float:
     return found
 
 
+def product(x: Array, y: Array) -> Array:
+    """Matrix product of x (n, k) and y (k, m), each sum in order of k."""
+    found = np.zeros((len(x), y.shape[1]))
+    UNIT.products(*(np.ascontiguousarray(part, dtype=np.float64) for part in (x, y)), found)
+    return found
+
+
 def power(x: float, y: float) -> float:
     """x^y of a single number from 0 on."""
     found: float = UNIT.one_power(x, y)

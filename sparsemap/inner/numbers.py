@@ -8,9 +8,9 @@ to small arguments and minimax polynomials as in FDLIBM (Sun Microsystems, 1993)
 from __future__ import annotations
 
 from .primitives import exponent, floor, inf, mantissa, two_to
-from .types import Pair, Real, Reals
+from .types import Pair, Real, Reals, Reals2
 
-__all__ = ["dot", "exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_power", "powers"]
+__all__ = ["dot", "exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_power", "powers", "products"]
 
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
@@ -246,3 +246,11 @@ def dot(x: Reals, y: Reals) -> Real:
     for i in range(x.shape[0]):
         total += x[i] * y[i]
     return total
+
+
+def products(x: Reals2, y: Reals2, out: Reals2) -> None:
+    """Adds the matrix product of x (n, k) and y (k, m) to `out` (n, m); each sum in order of k."""
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            for j in range(y.shape[1]):
+                out[i, j] += x[i, k] * y[k, j]

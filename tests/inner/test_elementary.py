@@ -234,3 +234,12 @@ def test_exponents_and_powers_of_odd_numbers_are_the_same(both):
     assert [unit.exponents(x) for x in ODD if math.isfinite(x)] == [plain.exponents(x) for x in ODD if math.isfinite(x)]
     pairs = [(x, y) for x in ODD for y in (0.0, 1.0, 0.5, -2.0, 700.0, math.inf, math.nan)]
     assert [bits_of(unit.fully(*pair)) for pair in pairs] == [bits_of(plain.fully(*pair)) for pair in pairs]
+
+
+def test_products_are_sums_in_order_the_same_compiled_and_as_they_stand():
+    x, y = RNG.normal(size=(3, 40)), RNG.normal(size=(40, 5))
+    plain = np.zeros((3, 5))
+    numbers.products(x, y, plain)
+    assert np.array_equal(arrays.product(x, y), plain)
+    assert plain[1, 2] == arrays.dot(x[1], y[:, 2])
+    assert np.array_equal(arrays.product(x[:, ::2], y[::2]), arrays.product(x[:, ::2].copy(), y[::2].copy()))

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemap import Space
 from sparsemap.errors import SpecError
+from sparsemap.inner.arrays import exp2s, log2s, product
 from sparsemap.pieces.contracts import Array, Genomes
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
@@ -50,7 +51,7 @@ class FeaturePoints:
             powers = np.diff(bars, axis=1, prepend=-1, append=places) - 1
             found = (found[:, None, :] * prime ** powers[None, :, :]).reshape(-1, len(levels))
             found = found[(found <= limits).all(axis=1)]
-        return np.log2(found)
+        return log2s(found)
 
     def of(self, genomes: Genomes) -> Array:
         """Points of genomes: (n, G) -> (n, F) float64."""
@@ -61,14 +62,14 @@ class FeaturePoints:
         position = np.take_along_axis(place, order.argsort(axis=1), axis=1)
         size = prod(self.shape)
         rest = (genomes[:, self.rest] - self.space.low[self.rest]) / self.range
-        return np.concatenate([np.log2(bounds).reshape(size, -1).T, position.reshape(size, -1).T, rest], axis=1)
+        return np.concatenate([log2s(bounds).reshape(size, -1).T, position.reshape(size, -1).T, rest], axis=1)
 
     def inputs(self, points: Array) -> Array:
         """Inputs of the network, (n, F + L * D + D): points, log2 of the tiles at and below each level, and log2 of the
         sizes."""
         bounds = points[:, : prod(self.shape)].reshape(-1, *self.shape)
         tiles = bounds[:, ::-1].cumsum(axis=1)[:, ::-1].reshape(len(points), -1)
-        sizes = np.log2(list(self.space.problem.sizes.values()))
+        sizes = log2s(np.array(list(self.space.problem.sizes.values())))
         return np.concatenate([points, tiles, np.tile(sizes, (len(points), 1))], axis=1)
 
     def pulled(self, gradient: Array) -> Array:
@@ -86,8 +87,8 @@ class FeaturePoints:
         wanted = points[:, :size].reshape(-1, *self.shape)
         bounds = np.empty((*self.shape, count))
         for d, splits in enumerate(self.splits):
-            closeness = wanted[:, :, d] @ splits.T - 0.5 * (splits**2).sum(axis=1)
-            bounds[:, d] = np.rint(2.0 ** splits[closeness.argmax(axis=1)]).T
+            closeness = product(wanted[:, :, d], splits.T) - 0.5 * (splits**2).sum(axis=1)
+            bounds[:, d] = np.rint(exp2s(splits[closeness.argmax(axis=1)])).T
         position = points[:, size : 2 * size].reshape(-1, *self.shape)
         order = (-position).argsort(axis=2, kind="stable").transpose(1, 2, 0).astype(np.int8)
         genomes = np.repeat(self.space.low[None, :], count, axis=0)

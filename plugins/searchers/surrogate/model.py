@@ -18,6 +18,7 @@ from sparsemap.errors import SpecError
 from sparsemap.extras import need
 from sparsemap.file_formats import FileFormat
 from sparsemap.files import shown
+from sparsemap.inner.arrays import dot, log2s, product
 from sparsemap.pieces.contracts import Array
 from sparsemap.writing import replacing
 
@@ -43,7 +44,7 @@ class LearnedNetwork:
         values = [x]
         for weight, bias in zip(self.weights, self.biases, strict=True):
             below = values[-1] if len(values) == 1 else np.maximum(values[-1], 0.0)
-            values.append(below @ weight + bias)
+            values.append(product(below, weight) + bias)
         return values
 
     def predict(self, x: Array) -> Array:
@@ -55,7 +56,7 @@ class LearnedNetwork:
         values = self._forward(x)
         back = np.ones((len(x), 1))
         for i in reversed(range(len(self.weights))):
-            back = back @ self.weights[i].T
+            back = product(back, self.weights[i].T)
             if i:
                 back *= values[i] > 0.0
         return back
@@ -173,7 +174,7 @@ def legal_samples(problem: Problem, count: int, rng: np.random.Generator) -> tup
     if not len(genomes):
         raise SpecError.at("", problem.title, "no legal mapping was found to train on")
     good = scores > 0.0
-    return points, points.of(genomes[good]), np.log2(scores[good])
+    return points, points.of(genomes[good]), log2s(scores[good])
 
 
 def train(
@@ -214,4 +215,4 @@ def rank_correlation(a: Array, b: Array) -> float:
         return (counts.cumsum() - 0.5 * (counts - 1))[which]
 
     x, y = ranks(a) - ranks(a).mean(), ranks(b) - ranks(b).mean()
-    return float((x @ y) / np.sqrt((x @ x) * (y @ y))) if x.any() and y.any() else 0.0
+    return float(dot(x, y) / np.sqrt(dot(x, x) * dot(y, y))) if x.any() and y.any() else 0.0

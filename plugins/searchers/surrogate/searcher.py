@@ -10,13 +10,14 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
+from sparsemap.inner.arrays import exp2s, exps, power
 from sparsemap.pieces.contracts import Proposals, Searcher
 
 from ..genes import Seen
 
 FRUITLESS = 100
 """Consecutive rounds without a new mapping after which the search ends."""
-LADDER = 2.0 ** np.arange(-3, 6)
+LADDER = exp2s(np.arange(-3, 6))
 """Trial step lengths, times `lr`; the paper instead halves its step length when a step leads nowhere."""
 
 
@@ -74,9 +75,9 @@ class MindMappings(Searcher):
             if (jump | ~moved).any():
                 others = points.legal(len(now))
                 rise = surrogate.predict(points.of(others), points) - surrogate.predict(points.of(now), points)
-                accepted = rng.random(len(now)) < np.exp(-np.maximum(rise, 0.0) / temperature)
+                accepted = rng.random(len(now)) < exps(-np.maximum(rise, 0.0) / temperature)
                 taken = ~moved | (jump & accepted)
                 now[taken] = others[taken]
                 restarts += int(taken.sum())
-                temperature = self.temperature * self.decay ** (restarts // 50)
+                temperature = self.temperature * power(self.decay, restarts // 50)
             batch = now[seen.unseen(now)]
