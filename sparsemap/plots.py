@@ -25,8 +25,8 @@ else:
     Axes = Axis = Figure = Any
 
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
-"""Okabe and Ito's palette, the darkest and most different first."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#C3C7CD")
+"""Okabe and Ito's palette, the darkest and most different first; the last is for idle time and room."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLE = Path(__file__).with_suffix(".mplstyle")
 

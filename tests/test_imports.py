@@ -32,6 +32,7 @@ SHARED = (
     "file_formats",
     "files",
     "large_primes",
+    "latex",
     "markdown",
     "plots",
     "primes",

@@ -19,6 +19,7 @@ import attrs
 from ..csv_files import csv_text, read_csv
 from ..errors import SearchError, SpecError, listed, unknown
 from ..files import four_digits, grouped, percent, times
+from ..latex import latex_table
 from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
 from ..writing import write_texts
@@ -107,6 +108,8 @@ class MeanRow:
     def word(self) -> str:
         word = self.ratio.word if self.ratio else "-"
         word = OPEN if word == "noise" and self.improving else word
+        if self.proven == self.cells and 0 in (self.better, self.worse) and self.cells:
+            word = "worse" if self.better else "better"  # whatever other seeds find
         return BROKEN if self.broken else UNUSED if self.uses == 0 and word in COUNTED else word
 
     def to_dict(self, over: str) -> dict[str, Any]:
@@ -242,7 +245,8 @@ class Comparison:
         within = f" ({row.range} at 95 %)" if row.range != "-" else ""
         text = f"{name} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {reference}{within}"
         text += f": {WORDS.get(row.word, self.called(row.word))}"
-        text += f"; proven in {row.proven} of {row.cells} cells" if row.proven else ""
+        if row.proven:
+            text += ", proven" if row.proven == row.cells else f"; proven in {row.proven} of {row.cells} cells"
         for use in self.uses:
             if use.variant == name and use.name in added(name, self.by):
                 where = f", most often in {most(use.where)}" if use.where else ""
@@ -263,12 +267,23 @@ class Comparison:
             return f" All in the technology {next(iter(groups))}." if texts else ""
         return f" Warning: technologies differ: {'; '.join(texts)}. Ratios compare technologies as well as chips."
 
+    def _tables(self) -> list[tuple[list[list[str]], str]]:
+        """Means, chosen pieces, cells, each with its alignment."""
+        names = max(len(self.cells[0].names) - 1, 1) if self.cells else 1
+        uses = [(self.use_rows(), "<<>")] if self.uses else []
+        return [(self.mean_rows(), "<<>"), *uses, (self.cell_rows(), "<" * names + ">")]
+
     def markdown(self) -> str:
         """Verdict, means, chosen pieces, cells."""
-        uses = f"{markdown_table(self.use_rows(), '<<>')}\n" if self.uses else ""
-        names = max(len(self.cells[0].names) - 1, 1) if self.cells else 1
-        cells = markdown_table(self.cell_rows(), "<" * names + ">")
-        return f"{self.about}\n\n{self.verdict}\n\n{markdown_table(self.mean_rows(), '<<>')}\n{uses}{cells}"
+        tables = "\n".join(markdown_table(*table) for table in self._tables())
+        return f"{self.about}\n\n{self.verdict}\n\n{tables}"
+
+    _repr_markdown_ = markdown
+
+    def to_latex(self) -> str:
+        """The tables of `markdown` for a paper, with booktabs; the verdict is the first caption."""
+        (means, *rest) = self._tables()
+        return "\n".join([latex_table(*means, self.verdict), *(latex_table(*table) for table in rest)])
 
     def mean_rows(self) -> list[list[str]]:
         used = any(row.uses is not None for row in self.means)

@@ -12,6 +12,7 @@ import attrs
 from ..csv_files import csv_text
 from ..errors import listed
 from ..files import four_digits, percent, times
+from ..latex import latex_table
 from ..markdown import markdown_table
 from ..problem.costs import Costs
 from ..spec import units
@@ -20,6 +21,8 @@ from .cells import FUSED_FILES, STEADY_FILES
 from .network_result import LayerResult, NetworkResult, cost_lines
 from .traffic import Speed, moved_bytes, traffic_table, traffic_text
 
+ALIGN = "<<<>>>>><<"
+"""Alignment of the columns of steps."""
 BASELINES = ("layer_by_layer", "common_practice")
 """Plans without a search, beside the plan."""
 
@@ -302,7 +305,14 @@ class FusedResult:
         fields = attrs.filters.exclude("by_level", "genome")
         rows = [attrs.asdict(row, filter=fields) | self._bytes(row) for row in self.rows]
         flat = [{key: " ".join(x) if isinstance(x, tuple) else x for key, x in row.items()} for row in rows]
-        return csv_text(flat), markdown_table(self.table(), "<<<>>>>><<")
+        return csv_text(flat), self._repr_markdown_()
+
+    def _repr_markdown_(self) -> str:
+        return markdown_table(self.table(), ALIGN)
+
+    def to_latex(self) -> str:
+        """The steps of the plan for a paper, with booktabs."""
+        return latex_table(self.table(), ALIGN, f"{self.base.network} on {self.base.hardware}")
 
 
 def _costs(both: tuple[float, float]) -> dict[str, float]:

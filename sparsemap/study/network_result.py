@@ -18,6 +18,7 @@ from ..csv_files import csv_text
 from ..errors import SearchError, listed
 from ..file_formats import NETWORK
 from ..files import four_digits, grouped, percent, times
+from ..latex import latex_table
 from ..markdown import markdown_table
 from ..problem.chip import Chip
 from ..problem.costs import Costs
@@ -207,12 +208,22 @@ class NetworkResult:
             lines.append(f"bound    {self.bound:.4g} pJ * cycles, {proof}")
         return "\n".join(lines)
 
-    def markdown(self) -> str:
-        """A row per layer, with sizes and densities, and a row for the totals."""
+    def _rows(self) -> tuple[list[list[str]], str]:
+        """A row per layer, with sizes and densities, and a row for the totals; the alignment."""
         about = [["sizes", "densities"], *([layer.sizes, layer.densities] for layer in self.layers), ["", ""]]
         numbers = [HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()]
         rows = [[first, *more, *rest] for (first, *rest), more in zip(numbers, about, strict=True)]
-        return markdown_table(rows, "<<<" + ">" * 9 + "<")
+        return rows, "<<<" + ">" * 9 + "<"
+
+    def markdown(self) -> str:
+        """A row per layer, with sizes and densities, and a row for the totals."""
+        return markdown_table(*self._rows())
+
+    _repr_markdown_ = markdown
+
+    def to_latex(self) -> str:
+        """The table of `markdown` for a paper, with booktabs."""
+        return latex_table(*self._rows(), f"{self.network} on {self.hardware}")
 
     def groups(self) -> list[list[str]]:
         """The table for a terminal: like `markdown`, with a row for each group of equal layers."""

@@ -400,3 +400,25 @@ def test_a_bound_above_the_other_cost_proves_a_cell():
     (row,) = found.means
     assert row.proven == 1 and "; proven in 1 of 2 cells" in found.verdict
     assert found.mean_rows()[0][-1] == "proven" and found.to_dict()["means"][0]["proven"] == 1
+
+
+def test_a_proof_in_every_cell_is_no_noise_even_with_one_seed():
+    table = [
+        {"workload": "one", "hardware": "edge", "searcher": searcher, "seed": 0, "edp": edp, "score": edp, "gap": 1.1}
+        for searcher, edp in (("a", 20.0), ("b", 30.0))
+    ]
+    found = comparison_of(table, reference="a")
+    assert found.verdict.startswith("b has 1.50x the EDP of a: worse, proven.")
+    assert comparison_of(table, reference="b").means[0].word == "better"
+
+
+def test_a_comparison_is_markdown_in_notebooks_and_latex_in_papers():
+    table = [
+        {"workload": name, "hardware": "edge", "searcher": searcher, "seed": 0, "edp": edp, "score": edp, "gap": 1.1}
+        for name in ("mm_1", "mm_2") for searcher, edp in (("a", 20.0), ("b", 3e8))
+    ]  # fmt: skip
+    found = comparison_of(table, reference="a")
+    text = found.to_latex()
+    assert found._repr_markdown_() == found.markdown()
+    assert text.count(r"\toprule") == text.count(r"\end{table}") == 2 and r"mm\_1" in text
+    assert r"\caption{b has" in text and r"& $3\times10^{8}$" in text

@@ -9,7 +9,7 @@ from sparsemap.errors import SearchError
 from sparsemap.pieces.registry import Registry
 from sparsemap.searching.result import RESULT_FILE
 
-from .content import Page, in_one_unit
+from .content import Page, compact, typeset
 from .latex import latex as latex
 
 
@@ -38,6 +38,11 @@ def html(page: Page) -> str:
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=typeset,
     )
-    return environment.get_template("page.html.jinja").render(page=page, in_one_unit=in_one_unit)
+    return environment.get_template("page.html.jinja").render(page=page, compact=compact)

@@ -25,6 +25,7 @@ from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, bandwidth_text, power_text, time_text
+from .cards import counts_of
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
@@ -78,7 +79,9 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
     ratio = found["edp_js"] / other["edp_js"]
     beside = f"{percent(abs(1 - ratio), 1)} {'less' if ratio <= 1 else 'more'} EDP than {found['base']} {about}"
     names, cost = found["folders"], f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
-    counts = [f"{count:,} {name}" + f" of {size}" * bool(size) for name, count, size in _counts(found)[1:]]
+    counts = [
+        f"{count:,} {name}" + f" of {size}" * bool(size) for name, count, size in counts_of(found["hardware"])[1:]
+    ]
     takes = f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}."
     lines = [f"{takes} That is {beside}. Of the area {most}."]
     if needs := found.get("executed"):
@@ -94,15 +97,6 @@ def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         beside = "" if other["allowed"] else ", which breaks a constraint"
         return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"
     return found["reference"], "where each layer has any formats and units for free"
-
-
-def _counts(found: Mapping[str, Any]) -> list[tuple[str, int, Any]]:
-    """Instances and capacity of every level, and the multipliers."""
-    rows, count = list[tuple[str, int, Any]](), 1
-    for level in found["hardware"]["levels"]:
-        rows.append((level["name"], count, level.get("capacity")))
-        count *= level.get("fanout", 1)
-    return [*rows, (found["hardware"].get("compute", {}).get("name", "MAC"), count, None)]
 
 
 # ------------------------------------------------------------------------------------------------------------ floor plan
@@ -129,7 +123,7 @@ def _floor(found: Mapping[str, Any]) -> Chart:
     whole = math.fsum(area for _, area in parts)
     tips = [f"{name}\n{area_text(area)}, {percent(area / whole, 1)}" for name, area in parts]
     marks = [Mark(area, name, tip=tip) for (name, area), tip in zip(parts, tips, strict=True)]
-    *levels, units = (name for name, *_ in _counts(found))
+    *levels, units = (name for name, *_ in counts_of(found["hardware"]))
     names = with_charges(with_units(levels, [units]), found["parts_mm2"].keys() - {*levels, units})
 
     def draw(width: float) -> Figure:
@@ -158,7 +152,7 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
     levels, rows = levels_of(registry.build("hardware", found["hardware"]), registry), []
     widths = {level.name: bandwidth_text(level) for level in levels}
     specs = {level["name"]: level for level in found["hardware"]["levels"]}
-    for name, count, size in _counts(found):
+    for name, count, size in counts_of(found["hardware"]):
         skips, spec = ", ".join(units["mechanisms"].get(name, ())) or "-", specs.get(name, {})
         built = ", ".join(filter(None, [spec.get("cells"), "two copies" if spec.get("double_buffered") else ""]))
         sizes = [f"{count:,}", str(size or "-"), built or "-", widths.get(name) or "-"]

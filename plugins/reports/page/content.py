@@ -17,6 +17,7 @@ from sparsemap.pieces import defaults
 from ..charts import Chart
 from ..tables import HOW, Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import COST_NAMES
+from .cards import ChipCard
 
 
 @attrs.frozen
@@ -74,6 +75,7 @@ class Page:
     warnings: Sequence[str] = ()
     verdict: Sequence[str] = ()
     """Sentences with the main results."""
+    cards: Sequence[ChipCard] = ()
 
 
 def made(path: Path, found: Mapping[str, Any], file: str, words: str = "") -> str:
@@ -114,10 +116,30 @@ APART = 1e4
 """Largest ratio of amounts in one unit."""
 
 
-def in_one_unit(table: PageTable) -> PageTable:
-    """The table with the amounts of a column in the unit of the largest, unless they are far `APART`."""
+UNIT = re.compile(r"(?:(?<=\d )|(?<=energy, )|(?<=time, ))u(?=[JsW]\b)|(?:(?<=\d )|(?<=area, )|(?<=W/))mm2\b")
+
+
+def typeset(text: Any) -> Any:
+    """A text with the units of print: µJ, mm²; anything else unchanged."""
+    return (
+        type(text)(UNIT.sub(lambda found: "µ" if found[0] == "u" else "mm²", text)) if isinstance(text, str) else text
+    )
+
+
+def compact(table: PageTable) -> PageTable:
+    """The table with the amounts of a column in the unit of the largest, unless they are far `APART`.
+
+    Columns with nothing but zeros or ones are left out of several rows."""
+    if not table.rows:
+        return table
     columns = [_in_one_unit([row[i] for row in table.rows]) for i in range(len(table.head))]
-    return attrs.evolve(table, rows=list(zip(*columns, strict=True))) if table.rows else table
+    shown = [i for i, column in enumerate(columns) if not i or len(column) < 2 or not all(map(_idle, column))]
+    rows = list(zip(*(columns[i] for i in shown), strict=True))
+    return attrs.evolve(table, head=[table.head[i] for i in shown], rows=rows)
+
+
+def _idle(cell: Cell) -> bool:
+    return cell.value == 0 if isinstance(cell, PrintedNumber) else cell == "1"
 
 
 def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:

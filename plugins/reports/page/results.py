@@ -31,6 +31,7 @@ from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, 
 from ..variants import Base, freed
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design
+from .cards import cards
 from .content import Headline, Page, Section, counted, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
@@ -301,14 +302,15 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
         text = "By level and charge, and by what limits it; bars add up to the whole."
         sections.append(Section("Energy and time", [stack(bars, key) for key in PARTS], text))
     names_of = " or ".join(name_of(side, sides) for side in sides)
-    tiles = [_tile(side, name_of(side, sides)) for side in sides if side.costs] if len(sides) < 7 else []
+    beside = cards(sides) if len(groups) == 1 else []
+    tiles = [_tile(side, name_of(side, sides)) for side in sides if side.costs] if len(sides) < 7 and not beside else []
     title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(groups) == 1 else f"{len(sides)} results"
     files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
     searched = (", ".join(filter(None, (f"{x.subject}: {x.searched}", x.effort))) for x in sides[:4])
     lines = [made(newest.parent, {}, newest.name, words), *dict.fromkeys(searched)]
-    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
+    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)], cards=beside)
 
 
 def _tile(side: Compared, label: str) -> Headline:

@@ -22,6 +22,7 @@ from ..compare.verdict import uncounted, verdict
 from ..response import responses
 from ..tables import Cell, PageTable, number, numbers
 from ..wording import CHIP_COSTS
+from .cards import MOST, cards
 from .content import Page, Section, counted, made
 from .results import layer_blocks, spread
 
@@ -47,19 +48,20 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     every = {key: list(dict.fromkeys(row.get(key) for row in rows)) for key in columns}
     varied = {key: names for key, names in every.items() if len(names) > 1}
     without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
-    tiles = [
-        counted("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
-        *(
-            counted(WHAT.get(key, key if "." in key else f"{key.rstrip('s')}s"), len(names), _few(names))
-            for key, names in varied.items()
-        ),
-        counted("without a valid design", without),
-    ]
+    networks = _networks(rows, folders)
+    beside = cards(_chips(rows, folders, networks), len(every["workload"]) == 1)
+    of_axes = (
+        counted(WHAT.get(key, key if "." in key else f"{key.rstrip('s')}s"), len(names), _few(names))
+        for key, names in varied.items()
+        if key != "hardware" or not beside
+    )
+    of = f"of {about['budget']:,} designs" if about.get("budget") else ""
+    tiles = [counted("cells", len(rows), of), *of_axes] if len(rows) > len(beside) else []
+    tiles += [counted("without a valid design", without)] if without else []
     chosen = [result.get("chosen") or {} for result in results]
     sections, lines = [], []
     if reference:
         compare(rows, reference)  # it tells a name that nothing has
-    networks = _networks(rows, folders)
     for by in (key for key in varied if key not in ("workload", "seed")):
         found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
@@ -93,7 +95,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         lines.insert(0, f"{below} of {len(rows)} results are below their proven bound: do not trust these numbers.")
     lines += [line for line in uncounted(networks) if line not in lines]
     lines += dict.fromkeys(line for row, result in zip(rows, results, strict=True) for line in _lacking(row, result))
-    return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
+    return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines, cards=beside)
 
 
 def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
@@ -151,6 +153,16 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
             side = some[0] if some else next(iter(one.values()))
             sides.append(attrs.evolve(side, seeds=some if len(some) > 1 else ()))
     return labelled(sides)
+
+
+def _chips(rows: Sequence[Row], folders: Sequence[Path | None], networks: Sequence[Compared]) -> list[Compared]:
+    """A side for each hardware: of a network, else of the cell with the least energy x time."""
+    if networks:
+        return [side for side in networks if side.subject == networks[0].subject]
+    known = [(row, path) for row, path in zip(rows, folders, strict=True) if path and row["edp_js"]]
+    best = {row["hardware"]: path for row, path in sorted(known, key=lambda one: -one[0]["edp_js"])}
+    names = dict.fromkeys(row["hardware"] for row in rows)
+    return [side for name in names if name in best for side in sides_of(best[name])] if len(best) <= MOST else []
 
 
 def _few(names: Sequence[Any]) -> str:

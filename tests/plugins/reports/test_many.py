@@ -82,7 +82,10 @@ def test_a_page_of_a_network_on_two_chips_says_which_one_and_because_of_which_la
         r"(?:The layer|Layers?) that decides?: \w+ has \d+ % of it, [\d.]+ [nu]s instead of [\d.]+ [nu]s, limited by the",
         said,
     )
-    assert [tile.value.value for tile in page.tiles] == [close(slow.costs["seconds"]), close(quick.costs["seconds"])]
+    assert [card.name for card in page.cards] == ["slow", "quick"] and not page.tiles
+    (longer, *_), (shorter, *_) = (card.bars for card in page.cards)
+    assert (longer.value.value, longer.share) == (close(slow.costs["seconds"]), 100.0)
+    assert shorter.share == close(100 * quick.costs["seconds"] / slow.costs["seconds"])
     assert page.sections[0].title.startswith("Layers") and "quick" in html(page)
 
 

@@ -6,10 +6,11 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.page.content import Page, Section, in_one_unit
+from sparsemap_plugins.reports.page.content import Page, Section, compact, typeset
 from sparsemap_plugins.reports.tables import PageTable, PrintedNumber, number
 
 from sparsemap import load_problem, search
@@ -86,12 +87,12 @@ def test_every_number_of_a_search_is_that_of_its_result(folder, found):
     }  # fmt: skip
     assert wanted <= found.numbers.keys()
     assert {f"front.{i}.objectives.delay" for i in range(len(table["front"]))} <= found.numbers.keys()
-    assert found.numbers["energy_pj"][1] == format_energy(table["energy_pj"])
+    assert found.numbers["energy_pj"][1] == typeset(format_energy(table["energy_pj"]))
 
 
 def test_marks_and_loops_tell_formulas_with_numbers(found):
     tips = "\n\n".join(found.tips)
-    assert re.search(r"Q at PEB\nread [\d.]+ M × [\d.]+ pJ = [\d.]+ uJ\nfill", tips)
+    assert re.search(r"Q at PEB\nread [\d.]+ M × [\d.]+ pJ = [\d.]+ µJ\nfill", tips)
     assert re.search(r"DRAM: [\d,]+ cycles = [\d,]+ cycles of the MAC units / 0\.\d+", tips)
     assert re.search(r"\d+ steps of \w, one after the other\n(.+\n)*[PQ]\[., .\]: brings the next tile", tips)
     assert re.search(r"one after the other\n(.+\n)*[PQ]\[., .\]: the tile stays", tips)
@@ -167,10 +168,24 @@ def test_results_are_put_side_by_side(study):
 def test_amounts_of_a_column_have_one_unit():
     def column(*energies):
         table = PageTable(["", "energy"], [["a", number(x, format_energy)] for x in energies])
-        return [x if isinstance(x, str) else x.text for _, x in in_one_unit(table).rows]
+        return [x if isinstance(x, str) else x.text for _, x in compact(table).rows]
 
     assert column(3.9e6, 113e3, 11e3, None, 0.0) == ["3.9 uJ", "0.113 uJ", "0.011 uJ", "-", "0 uJ"]
     assert column(3.9e6, 1.1e6) == ["3.9 uJ", "1.1 uJ"] and column(3.9e9, 11.0) == ["3.9 mJ", "11 pJ"]
+
+
+def test_columns_of_zeros_or_ones_are_left_out_of_several_rows():
+    rows = [
+        [name, "1", number(0.0, format_energy), number(size, format_energy)] for name, size in (("a", 3.0), ("b", 0.0))
+    ]
+    table = PageTable(["", "times", "idle", "energy"], rows)
+    assert compact(table).head == ["", "energy"] and compact(table).rows[0][1].text == "3 pJ"
+    assert compact(attrs.evolve(table, rows=rows[:1])).head == table.head
+
+
+def test_pages_have_the_units_of_print_and_names_stay():
+    assert typeset("2 us, 3 uJ, 4 mm2, 0.5 W/mm2; energy, uJ") == "2 µs, 3 µJ, 4 mm², 0.5 W/mm²; energy, µJ"
+    assert typeset("mm2 on us, uJ and mm2") == "mm2 on us, uJ and mm2"
 
 
 def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
@@ -248,7 +263,12 @@ def test_the_page_asks_for_nothing_and_its_names_do_not_run(opened):
 def test_a_reader_sees_the_numbers_of_the_result(opened, folder):
     page, table = opened[0], json.loads((folder / "result.json").read_text("utf-8"))
     seen = page.eval_on_selector_all("data[data-of]", "all => all.map(x => [x.dataset.of, x.innerText])")
-    told = {"energy_pj": format_energy, "cycles": format_count, "edp": "{:.3e}".format, "evaluations": "{:,.0f}".format}
+    told = {
+        "energy_pj": lambda x: typeset(format_energy(x)),
+        "cycles": format_count,
+        "edp": "{:.3e}".format,
+        "evaluations": "{:,.0f}".format,
+    }
     checked = [
         (place, text, told[key](at(table, place))) for place, text in seen if (key := place.split(".")[-1]) in told
     ]
@@ -259,7 +279,7 @@ def test_a_reader_sees_the_numbers_of_the_result(opened, folder):
 def test_pointing_shows_the_formula(opened):
     page, _ = opened
     page.hover("svg [aria-label^='Z at DRAM']")
-    assert re.match(r"Z at DRAM\nupdate [\d,]+ × [\d.]+ pJ = [\d.]+ uJ", page.inner_text("#tip"))
+    assert re.match(r"Z at DRAM\nupdate [\d,]+ × [\d.]+ pJ = [\d.]+ µJ", page.inner_text("#tip"))
     page.hover(".loop >> nth=0")
     assert "one after the other\n" in page.inner_text("#tip")
     page.hover("h1")
