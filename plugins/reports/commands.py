@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -93,8 +91,6 @@ FIGURES = (
     "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "response", "loopnest",
     "roofline", "pareto", "space",
 )  # fmt: skip
-KIND_OF = {"timeline": "network", "ratios": "study", "response": "study"}
-"""Figures of many designs only, with the kind of folder."""
 
 
 @click.command("plot")
@@ -121,40 +117,21 @@ def plot_command(
     RESULT is a design file or the folder of a search; the figure is one column wide. For the folder of a network or a
     study, energy and cycles have a bar for each layer, or for the best seed of each cell; ratios show a study's
     comparisons, with means and intervals."""
-    from sparsemap.pieces.loading import load
-    from sparsemap.plots import STAMPS, write_figure
-    from sparsemap.problem import design_file
-
-    from .explain_many import is_many
-    from .figures import KINDS, OF_MANY, PlotSource, drawn, figure_of, figures_in
-    from .outcome import DesignOutcome
+    need("matplotlib", "a figure", "plots")
+    from sparsemap.plots import STAMPS
 
     path = Path(out)
     if kind and path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     if not kind and (path.suffix or path.is_file()):
         raise SearchError(f"{path}: all figures go in a folder; --kind draws one: {listed(FIGURES)}")
-    need("matplotlib", "a figure", "plots")
     if reference and kind != "ratios":
         raise SearchError("--reference is for the kind ratios")
     if by and kind not in ("ratios", "response"):
         raise SearchError("--by is for the kinds ratios and response")
-    many = is_many(Path(result))
-    if many:
-        draw: Any = partial(figure_of, Path(result), reference=reference, by=by)
-    elif kind and kind not in KINDS:
-        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
-    else:
-        outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
-        if not outcome.valid:
-            raise SearchError(f"{result}: the design is {outcome.fault}")
-        source = PlotSource(outcome, Path(result) if Path(result).is_dir() else None)
-        draw = partial(drawn, source)
-    if kind:
-        write_figure(partial(draw, kind), path, dpi=300)
-        wrote([path])
-        return
-    wrote(figures_in(path, OF_MANY if many else KINDS, draw))
+    from .figures import figures_of
+
+    wrote(figures_of(Path(result), kind or "", path, reference, by, plugin_dirs))
 
 
 @click.command("report")
@@ -164,13 +141,17 @@ def plot_command(
     help="An .html page, or the tables as .tex (booktabs).  [default: report.html in the folder of the result; in the working "
     "directory for several]",
 )  # fmt: skip
+@click.option("--live", is_flag=True, help="A page that reloads itself, as `run STUDY --report` writes while it runs.")
 @reference_option
 @plugin_dirs
-def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
+def report_command(
+    results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...], live: bool
+) -> None:
     """Write a page about RESULTS: HTML, or LaTeX tables.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are
     compared side by side, and the page names the best."""
+    from sparsemap.cli.output import say
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text
 
@@ -184,8 +165,12 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
     path = out or folder / defaults.PAGE_FILE
     made = page.page_of(results, load(plugin_dirs=plugin_dirs), reference)
-    write_text(path, page.latex(made) if path.suffix == ".tex" else page.html(made))
-    wrote([path])
+    there = path.is_file()
+    write_text(path, page.latex(made) if path.suffix == ".tex" else page.html(made, live))
+    if not live:
+        wrote([path])
+    elif not there:
+        say(f"{path} shows the cells as they end")
     if lost := [text for folder in results if (text := gone(folder))]:
         raise SearchError("; ".join(lost))
 

@@ -18,7 +18,9 @@ from sparsemap.errors import SearchError, listed
 from sparsemap.files import percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import plain
+from sparsemap.pieces.loading import load
 from sparsemap.plots import COLOURS, Figure, subplots, write_figure
+from sparsemap.problem import design_file
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count
@@ -28,6 +30,7 @@ from .charts import COMPUTE, GREY, Chart
 from .compare.shares import worth_of
 from .compare.sides import TABLE, Compared, labelled, sides_of
 from .design_charts import busy_chart, convergence_chart, cycles_chart, energy_charts, roofline_chart, tree_chart
+from .explain_many import is_many
 from .front import front_chart
 from .loop_nest import nest_levels
 from .network_charts import Bar, ratios_chart, stack, timeline
@@ -37,6 +40,8 @@ from .wording import einsum_text, formats_of, loop_text
 
 WIDTH = 3.5
 """Inches, one column of a two-column paper."""
+KIND_OF = {"timeline": "network", "ratios": "study", "response": "study"}
+"""Figures of many designs only, with the kind of folder."""
 SAMPLES = 4000
 """Random designs in a figure of the space."""
 
@@ -235,3 +240,23 @@ def _distinct(sides: Sequence[Compared]) -> dict[str, Compared]:
     for side, parts in sorted(zip(sides, names, strict=True), key=lambda pair: pair[0].value(worth) or math.inf):
         found.setdefault(" ".join(compress(parts, several)) or parts[0], side)
     return {name: side for side in sides for name, best in found.items() if best is side}
+
+
+def figures_of(
+    path: Path, kind: str, out: Path, reference: str = "", by: str = "", plugin_dirs: Sequence[str] = ()
+) -> list[Path]:
+    """Draws a result into the file `out`, or without a kind all its figures into the folder `out`."""
+    many = is_many(path)
+    if many:
+        draw: Any = partial(figure_of, path, reference=reference, by=by)
+    elif kind and kind not in KINDS:
+        raise SearchError(f"{path}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
+    else:
+        outcome = DesignOutcome.of(design_file.load(str(path), load(plugin_dirs=plugin_dirs)))
+        if not outcome.valid:
+            raise SearchError(f"{path}: the design is {outcome.fault}")
+        draw = partial(drawn, PlotSource(outcome, path if path.is_dir() else None))
+    if not kind:
+        return figures_in(out, OF_MANY if many else KINDS, draw)
+    write_figure(partial(draw, kind), out, dpi=300)
+    return [out]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -198,9 +200,9 @@ def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple
 
 def outcomes_of(
     study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str,
-    overwrite: bool,
+    overwrite: bool, page: Callable[[str], object] | None = None,
 ) -> tuple[list[Outcome], str]:  # fmt: skip
-    """Checks and runs a study with progress; returns the outcomes and their folder."""
+    """Checks and runs a study with progress; returns the outcomes and their folder. `page` writes the page of the folder."""
     from ..study.cells import cells_of, folder_of
     from ..study.study import run_study
     from .check import Check
@@ -216,11 +218,30 @@ def outcomes_of(
         raise SpecError(checked.mistakes)
     folder = out or piece.out
     cells = cells_of(piece, folder_of(piece, out or ""), base)
+    live = Live(partial(page, folder)) if page is not None else None
     with study_progress(quiet, cells, folder) as progress:
-        outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster, overwrite)
+        how = progress, base, cluster, overwrite, live
+        outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", *how)
     if any(outcome.state != "kept" for outcome in outcomes) or not Path(folder, COMMAND_FILE).is_file():
         write_command(folder)
     return outcomes, folder
+
+
+class Live:
+    """Writes the page of a running study after a cell, at most every `PAUSE_S`, and in a tenth of the time."""
+
+    PAUSE_S = 10.0
+
+    def __init__(self, page: Callable[[], object]) -> None:
+        self.page, self.next = page, 0.0
+
+    def __call__(self, write_tables: Callable[[], None]) -> None:
+        begun = time.monotonic()
+        if begun >= self.next:
+            write_tables()
+            self.page()
+            ended = time.monotonic()
+            self.next = ended + max(self.PAUSE_S, 9.0 * (ended - begun))
 
 
 def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:

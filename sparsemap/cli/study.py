@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,8 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
         option = next(iter(of_network)).replace("_", "-")
         raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
     report = report and can_report(given["plugin_dirs"])
-    outcomes, folder = outcomes_of(quiet=quiet, **given)
+    page = partial(_page, plugin_dirs=given["plugin_dirs"], failed="no report was written", live=True)
+    outcomes, folder = outcomes_of(quiet=quiet, **given, page=(lambda place: page((Path(place),))) if report else None)
     rows = [outcome.row for outcome in outcomes]
     if found := answers():
         found.give(rows)
@@ -312,7 +314,7 @@ def run_written(network: Path, hardware: str, designs: int | None, out: Path, ov
     click.get_current_context().invoke(run, study=str(network), hardware=hardware, **given)
 
 
-def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
+def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str, live: bool = False) -> bool:
     ctx = click.get_current_context().find_root()
     if (verb := other_verb(defaults.PAGE)) is None:
         known = ctx.command.commands if isinstance(ctx.command, click.Group) else ()
@@ -320,7 +322,7 @@ def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) 
         return False
     try:
         with redirect_stdout(sys.stderr):  # what is printed there is of the search
-            ctx.invoke(verb, results=results, plugin_dirs=plugin_dirs)
+            ctx.invoke(verb, results=results, plugin_dirs=plugin_dirs, live=live)
     except SparseMapError as error:
         click.secho(readable(f"{failed}: {error}"), err=True, fg="yellow")
         return False

@@ -68,6 +68,7 @@ def run_study(
     base: str | os.PathLike[str] = "",
     cluster: str = "",
     overwrite: bool = False,
+    live: Callable[[Callable[[], None]], None] | None = None,
 ) -> list[Outcome]:
     """Runs the unfinished cells of a study, `jobs` at a time, and writes the study's tables.
 
@@ -77,7 +78,8 @@ def run_study(
     order of the study, whatever the order of completion: first the workloads, then the networks, an outcome per network
     with totals; for `progress` the layers of networks are cells. A failing cell does not stop the others. Ctrl-C keeps
     all finished cells, writes the tables and raises KeyboardInterrupt. A result of another search in the folder of a
-    cell (`check_places`) is an error before anything runs, unless `overwrite` discards it."""
+    cell (`check_places`) is an error before anything runs, unless `overwrite` discards it. `live` is called after each
+    cell but the last, with a function that writes the tables so far."""
     args = dict(registry_args or {})
     if not isinstance(study, Study):
         named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))
@@ -93,23 +95,35 @@ def run_study(
     made = plans_of(study, folder, base, load(**args)) if study.networks else ()
     plans = [(cell, whole_of(make, study.fuse)) for cell, make in made]
 
+    complete: dict[str, Outcome] = {}
+
     def whole(outcomes: list[Outcome]) -> list[Outcome]:
         found = {outcome.cell.folder: outcome for outcome in outcomes}
         ended = [found[cell.folder] for cell in cells if cell.folder in found]
         for cell, plan in plans:
             layers = [found[layer.folder] for layer in plan.cells if layer.folder in found]
-            if layers:
+            if layers and cell.folder not in complete:
                 result = kept(plan, layers)
                 if len(layers) == len(plan.cells):
                     alone = plan.plan if isinstance(plan, FusedPlan) else plan
-                    ended.append(alone.outcome(cell, layers, result))
-        return ended
+                    complete[cell.folder] = alone.outcome(cell, layers, result)
+        return [*ended, *(complete[cell.folder] for cell, _ in plans if cell.folder in complete)]
 
     def keep(found: list[Outcome]) -> None:
         write_tables(whole(found), folder, len(cells) + len(plans))
 
+    so_far: list[Outcome] = []
+
+    def follow(done: int, total: int, outcome: Outcome) -> None:
+        so_far.append(outcome)
+        if live is not None and done < total:
+            live(lambda: keep(so_far))
+        if progress is not None:
+            progress(done, total, outcome)
+
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
-    return whole(run_cells(every, keep, args, jobs, progress, cluster, overwrite=overwrite))
+    told = progress if live is None else follow
+    return whole(run_cells(every, keep, args, jobs, told, cluster, overwrite=overwrite))
 
 
 def run_cells(

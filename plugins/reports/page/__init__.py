@@ -32,8 +32,8 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
     return made(path, registry)
 
 
-def html(page: Page) -> str:
-    """The page as an HTML file: it loads nothing, and every text is escaped."""
+def html(page: Page, live: bool = False) -> str:
+    """The page as an HTML file: it loads nothing, and every text is escaped. A `live` page reloads itself."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
@@ -45,4 +45,4 @@ def html(page: Page) -> str:
         lstrip_blocks=True,
         finalize=typeset,
     )
-    return environment.get_template("page.html.jinja").render(page=page, compact=compact)
+    return environment.get_template("page.html.jinja").render(page=page, compact=compact, live=live)

@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 
 from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
+from sparsemap.file_formats import STUDY
 from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import AXES, axes_in, chosen_in, read_table
+from sparsemap.study.cells import AXES, TABLE_FILES, axes_in, chosen_in, read_table
 from sparsemap.study.comparison import BROKEN, NAMED, Comparison, compare, compared_axes, cost_of
 from sparsemap.study.effects import HEAD, effects_of, effects_text
 
@@ -91,6 +92,9 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     cost = cost_of(rows, "seed")
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
     origin = made(folder, about, TABLE)
+    about_study = read_result(folder / TABLE_FILES[2], STUDY) if (folder / TABLE_FILES[2]).is_file() else {}
+    if (ended := about_study.get("ended", 0)) < (of_all := about_study.get("cells", 0)):
+        lines.insert(0, f"{ended} of {of_all} cells have ended.")
     if below := sum(row["broken_bound"] is not None for row in rows):
         lines.insert(0, f"{below} of {len(rows)} results are below their proven bound: do not trust these numbers.")
     lines += [line for line in uncounted(networks) if line not in lines]

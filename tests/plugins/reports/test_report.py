@@ -9,12 +9,14 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports import page as pages_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.content import Page, Section, compact, typeset
 from sparsemap_plugins.reports.tables import PageTable, PrintedNumber, number
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.cli.networks import Live
 from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.spec.units import format_count, format_energy
@@ -154,6 +156,19 @@ def test_a_study_has_its_cells_and_their_spread_over_seeds(study, monkeypatch):
     )
     monkeypatch.chdir(study.parent)
     assert CliRunner().invoke(cli, ["run", "few.toml", "-q"]).exit_code == 0  # the page is a file of the study
+
+
+def test_the_page_of_a_running_study_reloads_itself_and_counts_its_cells(tmp_path, monkeypatch):
+    table = 'kind = "study"\nname = "few"\nworkloads = ["mm1"]\nhardware = ["edge"]\nseeds = [0, 1, 2]\nbudget = 10\n'
+    (tmp_path / "few.toml").write_text(table, "utf-8")
+    monkeypatch.setattr(Live, "PAUSE_S", 0.0)
+    pages = []
+    monkeypatch.setattr(pages_of, "html", lambda *given: pages.append(html(*given)) or pages[-1])
+    done = CliRunner().invoke(cli, ["run", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"), "--report"])
+    assert done.exit_code == 0, done.output
+    assert ["http-equiv" in page for page in pages][0 :: len(pages) - 1] == [True, False]
+    assert "cells have ended" not in pages[-1]
+    assert "1 of 3 cells have ended." in pages[0]
 
 
 def test_results_are_put_side_by_side(study):
