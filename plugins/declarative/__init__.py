@@ -7,7 +7,7 @@ from sparsemap import hookimpl
 
 @hookimpl
 def register_technologies():
-    return {"table": "technologies:TableTechnology"}
+    return {"table": "technologies:TableTechnology", "hwcomponents": "estimators:EstimatedTechnology"}
 
 
 @hookimpl

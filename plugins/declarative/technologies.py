@@ -188,8 +188,12 @@ class TableTechnology(Technology):
         if getattr(level.memory, "standard", None) is not None:
             return []
         table = self._table(level)
+        return [(table, bits) for bits in self._sizes(level)]
+
+    def _sizes(self, level: Level) -> list[float]:
+        """Bits of the limited memories of one instance."""
         sizes = [level.capacity_bits] if level.shared_capacity else [level.capacity_bits, level.metadata_capacity_bits]
-        return [(table, bits) for bits in sizes if bits is not None]
+        return [bits for bits in sizes if bits is not None]
 
     def _relative_energy(self, nm: float, voltage: float) -> float:
         nodes = [row.node_nm for row in self.scaling]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -49,27 +49,6 @@ def power(x: float, y: float) -> float:
     return found
 
 
-def exp(x: float) -> float:
-    """e^x of a single number; the functions below also take a single number."""
-    return _one(UNIT.exps, x)
-
-
-def log(x: float) -> float:
-    return _one(UNIT.logs, x)
-
-
-def log2(x: float) -> float:
-    return _one(UNIT.log2s, x)
-
-
-def log1p(x: float) -> float:
-    return _one(UNIT.log1ps, x)
-
-
-def expm1(x: float) -> float:
-    return _one(UNIT.expm1s, x)
-
-
 def exp2s(x: Array) -> Array:
     """2^x, |x| below 1000; exact for whole numbers."""
     return _of(UNIT.exp2s, x)
@@ -94,10 +73,8 @@ def _of(function: Callable[..., None], x: Array) -> Array:
     given = np.asarray(x, dtype=np.float64)
     found = np.empty(given.shape)
     function(np.ascontiguousarray(given).reshape(-1), found.reshape(-1))
-    return found
+    return found if given.ndim else float(found)  # type: ignore[return-value]
 
 
-def _one(function: Callable[..., None], x: float) -> float:
-    given = np.array([x], dtype=np.float64)
-    function(given, given)
-    return float(given[0])
+exp, log, log2, log1p, expm1 = cast(list[Callable[[float], float]], (exps, logs, log2s, log1ps, expm1s))
+"""Of single numbers."""

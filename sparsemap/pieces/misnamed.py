@@ -21,6 +21,9 @@ def no_name(registry: Registry, kind: str, name: str, names: Iterable[str]) -> s
     elsewhere = [other for other in registry.kinds() if other != kind and registry.has(other, name)]
     guess = nearest(name, names)
     if not elsewhere:
+        if os.path.isfile(name):
+            folder = os.path.dirname(name) or "."
+            return f"no {kind} {name!r}: expected a name here; --plugin-dir {folder} loads the names of the files there"
         if "." in name and guess is None and (file := meant(Path(name), kind)):
             return f"no {kind} {name!r}, and no such file; did you mean {file!r}?"
         if guess is None and os.path.isfile(f"{name}.toml"):

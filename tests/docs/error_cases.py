@@ -134,6 +134,7 @@ GROUPS: dict[str, list[Case]] = {
         chip("No instances", levels=levels('name = "GLB", class = "sram", fanout = 0')),
         chip("Two levels of one name", levels=levels('name = "DRAM", class = "sram", capacity = "1 KB"')),
         chip("An unknown technology", technology='"7nm"'),
+        chip("A file where a name belongs", technology='"chip.toml"'),
         chip("A compute unit with a slip", compute="{ gate_skp = true }"),
         chip("No levels", levels="[]"),
         check(
