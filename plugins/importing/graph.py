@@ -28,10 +28,10 @@ from .onnx_package import (
     onnx_of,
     reported,
     told,
-    widths,
 )  # fmt: skip
 from .products import CONVOLUTIONS, GATES, PRODUCTS, STATES, LabelledProduct, arranged, products_of, steps_of
 from .tracing import SELECTING, Tracing, copies
+from .word_bits import MOVING, NARROW, bits_read, with_outputs
 
 
 @attrs.define
@@ -59,6 +59,7 @@ class GraphWalk(Tracing):
             if given or data or has_graphs(node) or not (node.input or node.op_type == "Constant"):
                 with reported(model.file, told(node), "cannot be imported"):
                     self._take(node, given)
+        self.layers = with_outputs(self)
 
     def outputs(self) -> list[str]:
         """Layers with outputs of the model that other layers read too."""
@@ -333,28 +334,13 @@ class GraphWalk(Tracing):
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}
         layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
-        words = {role: self._width(name) for role, name in operands.items() if name}
-        widths = tuple(bits for bits, _ in words.values())
-        widest = max((width or 32 for width in widths), default=32)
-        narrow = {role: bits + scale for role, (bits, scale) in words.items() if bits and bits <= 8}
+        words = {role: bits_read(name, self.model.types, self._makers) for role, name in operands.items() if name}
+        narrow = {role: bits + scale for role, (bits, scale) in words.items() if bits and bits <= NARROW}
         own = {role: name for role, name in zeros.items() if name and name in constants}
         rectified = tuple(role for role, name in given.items() if name in self.rectified)
-        bits = {"word_bits": widest} if widest <= 8 else {"word_bits": narrow} if narrow else {}
-        table = {**layer.table, **bits}
+        table = {**layer.table, **({"word_bits": narrow} if narrow else {})}
         more: Any = {"table": table, "operands": given, "rectified": rectified, "weights": weights}
-        return attrs.evolve(layer, zeros=own, widths=widths, **more)
-
-    def _width(self, name: str) -> tuple[int | None, float]:
-        """Word bits of a tensor; for a dequantised tensor, bits of its whole numbers, and of the scale of each block of
-        words, by word."""
-        makers, types, scale = self._makers, self.model.types, 0.0
-        while (node := makers.get(name)) is not None and (node.op_type in MOVING or copies(node)):
-            name = node.input[0]
-            if node.op_type == "DequantizeLinear":
-                block = next((a.i for a in node.attribute if a.name == "block_size"), 0)
-                scale = (widths().get(types.get(node.input[1], 0)) or 32) / block if block else 0.0
-                break
-        return widths().get(types.get(name, 0)), scale
+        return attrs.evolve(layer, zeros=own, widths=tuple(bits for bits, _ in words.values()), **more)
 
     def _shape(self, node: Any, place: int) -> tuple[int, ...]:
         """Shape of an input, or with -1 of the output."""
@@ -376,11 +362,6 @@ OPERATIONS: dict[str, Any] = {
     "Gather": GraphWalk._take_rows,
 }
 RECTIFYING = ("Relu", "ThresholdedRelu")
-MOVING = (
-    *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice"),
-    *("MaxPool", "DequantizeLinear"),
-)
-"""Operators that keep words unchanged; dequantised words need no more bits than their whole numbers."""
 KEEPING = (*MOVING, "Cast", "Split", "Pad", "QuantizeLinear", "GlobalMaxPool", "Concat")
 """Operators that keep zeros and make none, as copies do."""
 MULTIPLYING = (

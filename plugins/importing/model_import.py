@@ -23,6 +23,7 @@ from .layers import WORKLOADS, ImportedLayer
 from .model_file import OnnxModel, read_model
 from .onnx_package import told
 from .products import GATES, steps_of
+from .word_bits import NARROW
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """Assumed density of activations behind a ReLU, variable since it changes with every input."""
@@ -95,6 +96,9 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
     for layer in workloads:
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
+    if any(layer.table.get("word_bits", {}).get("Z", 32) <= NARROW for layer in workloads):
+        text = "sums have the bits of the quantised outputs, or those of a hardware with wider accumulators"
+        found.notes.append(f"{text}, such as levels.NAME.word_bits = {{ Z = 32 }}")
     if missing:
         text = f"has no words for the weights of {listed(missing)}, which count as dense"
         found.notes.append(f"the file {text}; --densities 0.3 or 2:4 says others")

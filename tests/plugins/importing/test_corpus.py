@@ -102,7 +102,7 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     weights[::2] = 7
     nodes = [node("MatMulInteger", "x w - z", "y")]
     (layer,) = imported(tmp_path, nodes, {"w": weights, "z": np.int8([3] * 8)}, {"x": (INT8, [1, 16, 32])}).values()
-    assert layer["word_bits"] == 8
+    assert layer["word_bits"] == {"P": 8, "Q": 8, "Z": 32}
     assert layer["density"] == {"Q": {"type": "block", "density": 0.5, "block": [1, 8]}}
     (layer,) = imported(tmp_path, *CASES["weights of 4 bits"][:3], opset=21).values()
     assert layer["word_bits"].keys() == {"Q"}, "activations have more bits"
