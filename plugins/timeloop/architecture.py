@@ -14,9 +14,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sparsemap.errors import DesignError
 from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
+from sparsemap.problem.widths import with_words
 
 from .problem import Names
 
@@ -36,12 +39,36 @@ RECODING = {"decompression_count": "decode", "compression_count": "encode"}
 COMPUTE_ACTIONS = {"mac_random": "compute", "mac_gated": "gated", "mac_skipped": "skipped"}
 
 
+def in_one_width(problem: Problem) -> Problem:
+    """The problem with each level in words of the tensors there, since a level of Timeloop has a single `word-bits`.
+
+    `DesignError` for tensors of several widths at a level, and for outputs to be rounded between levels."""
+    if not problem.tensor_bits.any():
+        return problem
+    bits = np.where(problem.tensor_bits > 0, problem.tensor_bits, problem.chip.word_bits)
+    output, found, last = next(t.name for t in problem.tensors if t.output), list[int](), math.inf
+    for s, level in enumerate(problem.levels):
+        stored = {tensor.name: bits[t, s] for t, tensor in enumerate(problem.tensors) if problem.stores(t, s)}
+        least, words, why = min(stored.values(), default=level.word_bits), level.memory.access_words, ""
+        if least % 1 or len(set(stored.values())) > 1:
+            told = ", ".join(f"{name} {width:g}" for name, width in stored.items())
+            why = f"word_bits are {told}; expected one whole number for all tensors of a level, since Timeloop has one"
+            why += " word-bits per level, and a level for each tensor would share neither capacity nor bandwidth"
+        elif stored.get(output, 0) > last:
+            why = f"'{output}' has {least:g} bits, and {last:g} further out; Timeloop v3.0.3 does not round results"
+        elif words > 1 and least != level.word_bits:
+            why = (
+                f"accesses of {words} words of {level.word_bits} bits; expected access_words = 1 for words of {least:g}"
+            )
+        if why:
+            raise DesignError(f"{level.name}: {why}; --to accelforge and --to zigzag write a width per tensor")
+        found.append(int(least))
+        last = stored.get(output, last)
+    return problem.on(with_words(problem.chip, np.array(found)))
+
+
 def architecture(problem: Problem, names: Names) -> dict[str, Any]:
     """The table of the file `arch.yaml`."""
-    if problem.tensor_bits.any():
-        raise DesignError(
-            "Timeloop v3.0.3 has words of one width per level; the problem has a width per tensor (word_bits)"
-        )
     components = [_storage(level, name) for level, name in zip(problem.levels, names.levels, strict=True)]
     components.append(_component(names.compute, "compute", problem.compute_instances, problem.hardware.word_bits, {}))
     return {"architecture": {"version": 0.3, "subtree": [{"name": "system", "local": components}]}}

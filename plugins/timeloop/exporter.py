@@ -25,7 +25,7 @@ from sparsemap.searching.result import Result
 from sparsemap.spec.yaml_text import yaml_text
 from sparsemap.writing import write_text
 
-from .architecture import architecture, area_table, energy_table
+from .architecture import architecture, area_table, energy_table, in_one_width
 from .problem import Names, mapping, problem_table
 from .sparse import crashing, sparse_optimizations
 
@@ -68,7 +68,7 @@ ABOUT = {
 
 def tables(design: Design) -> dict[str, dict[str, Any]]:
     """The tables of the input files by file name; `DesignError` for a design that Timeloop v3.0.3 cannot express."""
-    problem = design.problem
+    problem = in_one_width(design.problem)
     foreign = [name for name in problem.cost_model.needs if name not in COLUMNS]
     if foreign:
         model = problem.cost_model.name
@@ -129,6 +129,7 @@ def expected(design: Design, own: Mapping[str, float]) -> Expectation:
 
 def apart(problem: Problem) -> Problem:
     """The problem with the memories given to Timeloop: separate memories of the full size for data and metadata."""
+    problem = in_one_width(problem)
     chip = problem.chip
     shared = np.asarray(chip.shared_capacity)
     room = np.where(shared, chip.capacity_bits, chip.metadata_capacity_bits)

@@ -474,3 +474,54 @@ def test_a_limited_look_ahead_is_written_as_the_skip_that_timeloop_knows_with_th
     for name in ("expected.json", "sparse-opt.yaml", "arch.yaml", "map.yaml"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
     assert "`skip-all-16-ahead` of the design looks so many positions" in (tmp_path / "a/README.md").read_text()
+
+
+# ---------------------------------------------------------------------------------------------------- widths of tensors
+
+
+def with_bits(registry, bits, **levels):
+    """The worked chip with widths of tensors, and one of its designs."""
+    hardware = {**SMALL, "levels": [{**row, **levels.get(row["name"], {})} for row in SMALL["levels"]]}
+    given = {"name": "matmul", **WORKLOADS["matmul"], **({"word_bits": bits} if bits else {})}
+    model = {"extends": "timeloop", "quirks": ["window-positions"]}
+    problem = load_problem(given, hardware, "paper", cost_model=model, registry=registry)
+    return problem, valid_designs(problem, 1)[0]
+
+
+def test_a_design_with_one_width_at_each_level_is_exported_in_words_of_this_width(registry, tmp_path):
+    """The files, evaluated by the scalar reference, give the numbers of packed words, and less than whole words do."""
+    problem, design = with_bits(registry, dict.fromkeys("PQZ", 8))
+    export(problem, design, tmp_path)
+    found = evaluate(read_case(tmp_path), {"window-positions"})
+    packed = problem.evaluator.evaluate_designs(design)
+    assert (found["cycles"], found["energy"]) == pytest.approx((packed.cycles[0], packed.energy_pj[0]), rel=1e-9)
+    promised = expected_in(tmp_path)
+    assert evaluate(read_case(tmp_path), "timeloop-v3")["energy"] == pytest.approx(promised["energy_pj"], rel=1e-9)
+    whole, _ = with_bits(registry, None)
+    assert found["energy"] < whole.evaluator.evaluate_designs(design).energy_pj[0]
+    local = load_folder(tmp_path)["architecture"]["subtree"][0]["local"]
+    assert [row["attributes"]["word-bits"] for row in local] == [8, 8, 8, 16]
+
+
+@pytest.mark.parametrize(
+    ("bits", "levels", "text"),
+    [
+        ({"P": 8, "Q": 4, "Z": 32}, {}, "DRAM: word_bits are P 8, Q 4, Z 32; expected one whole number for all tensors"),
+        (dict.fromkeys("PQZ", 4.5), {}, "DRAM: word_bits are P 4.5, Q 4.5, Z 4.5; expected one whole number"),
+        (
+            dict.fromkeys("PQZ", 8), {"PE buffer": {"word_bits": dict.fromkeys("PQZ", 32)}},
+            "PE buffer: 'Z' has 32 bits, and 8 further out; Timeloop v3.0.3 does not round results",
+        ),
+        (
+            dict.fromkeys("PQZ", 8), {"GLB": {"access_words": 4}},
+            "GLB: accesses of 4 words of 16 bits; expected access_words = 1 for words of 8",
+        ),
+    ],
+)  # fmt: skip
+def test_widths_that_timeloop_cannot_say_are_refused_with_the_level_and_a_way_out(
+    bits, levels, text, registry, tmp_path
+):
+    problem, design = with_bits(registry, bits, **levels)
+    with pytest.raises(DesignError) as refused:
+        export(problem, design, tmp_path)
+    assert text in str(refused.value) and "--to accelforge" in str(refused.value)

@@ -414,18 +414,26 @@ DESIGNS = [
     },
     {"p": 0.2, "q": 0.3, "formats": {"P": BITMASKS}, "access_words": 4},
     {"p": 0.2, "q": 0.3, "formats": {"Q": FLATTENED}, "decoded": {"Q": "PEB"}, "PEB": "gate-both"},
+    {
+        "p": 0.2,
+        "q": 0.3,
+        "formats": {"P": BITMASKS},
+        "more": {"word_bits": dict.fromkeys("PQZ", 8)},
+        "inner": {"word_bits": dict.fromkeys("PQZ", 4)},
+    },
 ]
 
 
-LEVEL = {"cluster": 2, "links": ["P"], "decodes": True}
+LEVEL = {"cluster": 2, "links": ["P"], "decodes": True, "word_bits": 24}
 
 
 @pytest.mark.parametrize("given", [*DESIGNS, *({"p": 0.2, "q": 0.3, "inner": {key: LEVEL[key]}} for key in LEVEL)])
 def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, tmp_path, given):
     inner = given.get("inner", {})
-    table = worked_example.table(**{key: value for key, value in given.items() if key != "inner"})
+    table = worked_example.table(**{key: value for key, value in given.items() if key not in ("inner", "more")})
     *outer, last = table["hardware"]["levels"]
     table["hardware"] = {**table["hardware"], "levels": [*outer, {**last, **inner}]}
+    table["workload"] = {**table["workload"], **given.get("more", {})}
     assert_same_after(design_file.structure(table, registry, "worked example"), tmp_path)
 
 
