@@ -14,12 +14,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from sparsemap.errors import DesignError
 from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
-from sparsemap.problem.widths import with_words
 
 from .problem import Names
 
@@ -45,26 +42,26 @@ def in_one_width(problem: Problem) -> Problem:
     `DesignError` for tensors of several widths at a level, and for outputs to be rounded between levels."""
     if not problem.tensor_bits.any():
         return problem
-    bits = np.where(problem.tensor_bits > 0, problem.tensor_bits, problem.chip.word_bits)
-    output, found, last = next(t.name for t in problem.tensors if t.output), list[int](), math.inf
+    output, held, last = next(t for t, one in enumerate(problem.tensors) if one.output), list[int](), math.inf
     for s, level in enumerate(problem.levels):
-        stored = {tensor.name: bits[t, s] for t, tensor in enumerate(problem.tensors) if problem.stores(t, s)}
-        least, words, why = min(stored.values(), default=level.word_bits), level.memory.access_words, ""
-        if least % 1 or len(set(stored.values())) > 1:
-            told = ", ".join(f"{name} {width:g}" for name, width in stored.items())
+        bits = [own or level.word_bits for own in problem.tensor_bits[:, s].tolist()]
+        kept = [t for t in range(len(bits)) if problem.stores(t, s)] or [output]
+        held.append(kept[0])
+        width, words, why = bits[kept[0]], level.memory.access_words, ""
+        if width % 1 or any(bits[t] != width for t in kept):
+            told = ", ".join(f"{problem.tensors[t].name} {bits[t]:g}" for t in kept)
             why = f"word_bits are {told}; expected one whole number for all tensors of a level, since Timeloop has one"
             why += " word-bits per level, and a level for each tensor would share neither capacity nor bandwidth"
-        elif stored.get(output, 0) > last:
-            why = f"'{output}' has {least:g} bits, and {last:g} further out; Timeloop v3.0.3 does not round results"
-        elif words > 1 and least != level.word_bits:
-            why = (
-                f"accesses of {words} words of {level.word_bits} bits; expected access_words = 1 for words of {least:g}"
-            )
+        elif output in kept and width > last:
+            told = f"'{problem.tensors[output].name}' has {width:g} bits, and {last:g} further out"
+            why = f"{told}; Timeloop v3.0.3 does not round results"
+        elif words > 1 and width != level.word_bits:
+            told = f"accesses of {words} words of {level.word_bits} bits"
+            why = f"{told}; expected access_words = 1 for words of {width:g}"
         if why:
             raise DesignError(f"{level.name}: {why}; --to accelforge and --to zigzag write a width per tensor")
-        found.append(int(least))
-        last = stored.get(output, last)
-    return problem.on(with_words(problem.chip, np.array(found)))
+        last = width if output in kept else last
+    return problem.on(problem.in_words_of(held))
 
 
 def architecture(problem: Problem, names: Names) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
     if level.memory.decodes:
         found |= {"decompression_supported": True, "compression_supported": True}
     more = found | limited | dict.fromkeys(NOT_COUNTED, 0.0)
-    return _component(name, "DRAM" if unlimited(level) else "SRAM", level.instances, level.word_bits, more)
+    return _component(name, "DRAM" if unlimited(level) else "SRAM", level.instances, int(level.word_bits), more)
 
 
 # ------------------------------------------------------------------------------------------------------------- energies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -322,14 +322,14 @@ class Problem:
         """(T, S) words of a level per word of a tensor, on a chip for this problem."""
         return np.where(self.tensor_bits > 0, self.tensor_bits / chip.word_bits, 1.0)
 
-    def in_words_of(self, tensor: int) -> Chip:
-        """The chip with a tensor's words as words: bits, energies and bandwidths of data."""
-        if not self.tensor_bits[tensor].any():
+    def in_words_of(self, tensor: int | Sequence[int]) -> Chip:
+        """The chip in words of a tensor, or of a tensor per level (S,): bits, energies and bandwidths of data."""
+        own = self.tensor_bits[tensor, np.arange(len(self.levels))]
+        if not own.any():
             return self.chip
         from .widths import with_words
 
-        bits = np.where(self.tensor_bits[tensor] > 0, self.tensor_bits[tensor], self.chip.word_bits)
-        return with_words(self.chip, bits)
+        return with_words(self.chip, np.where(own > 0, own, self.chip.word_bits))
 
     def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside the tensor's residence."""
