@@ -44,7 +44,7 @@ def with_outputs(walk: Tracing) -> list[ImportedLayer]:
         readers.setdefault(output.name, []).append(None)
     found = []
     for layer in walk.layers:
-        name = next(filter(None, layer.node.output)) if layer.table["type"] in WORKLOADS else ""
+        name = next(filter(None, layer.node.output), "") if layer.table["type"] in WORKLOADS else ""
         bits = _bits_handed_on(name, walk, readers) if name and walk.layer_of(name) == layer.name else 0
         more = {"word_bits": {**layer.table.get("word_bits", {}), "Z": bits}} if bits else {}
         found.append(attrs.evolve(layer, table={**layer.table, **more}))
