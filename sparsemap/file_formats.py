@@ -99,7 +99,7 @@ RESULT = FileFormat("result", "`result.json` of a search; also for `history.csv`
     " waiting_cycles units_used units_mm2",
     "text": "count workload hardware technology space searcher objective limit",
     "true or false": "interrupted",
-    "a table": "padded rejects versions identity charges costs bound_costs chosen fidelities proof scenarios",
+    "a table": "padded rejects versions identity charges lost_cycles costs bound_costs chosen fidelities proof scenarios",
     "a list": "shortfalls levels hull executed front start genome? raced",
 })  # fmt: skip
 NETWORK = FileFormat("network", "`network.json` of a network; also for `layers.csv`, `fused.csv`", fields={

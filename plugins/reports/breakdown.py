@@ -9,7 +9,7 @@ from sparsemap import Exporter, Result
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.breakdown import WAITING, Breakdown, LevelCosts
+from sparsemap.searching.breakdown import STALLS, Breakdown, LevelCosts
 from sparsemap.spec.units import format_count, format_energy
 
 from .tables import Cell, PageTable, number
@@ -40,7 +40,7 @@ def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
 
 
 def breakdown_table(found: Breakdown, problem: Problem) -> PageTable | None:
-    """A row for each level, the compute units, each charge, waiting, and the sums; None without any detail."""
+    """A row for each level, the compute units, each charge, stalls, and the sums; None without any detail."""
     if all(row.energy_pj is None and row.cycles is None for row in found.rows):
         return None
     names = [tensor.name for tensor in problem.tensors]
@@ -58,7 +58,7 @@ def breakdown_table(found: Breakdown, problem: Problem) -> PageTable | None:
     none = ["-" for _ in names]
     rows += [[name, *none, *energies(pj, f"charges.{name}"), ""] for name, pj in found.charges.items()]
     if found.waiting_cycles:
-        rows.append([WAITING, *none, "", "", number(found.waiting_cycles, format_count, "waiting_cycles")])
+        rows.append([STALLS, *none, "", "", number(found.waiting_cycles, format_count, "waiting_cycles")])
     sums = [number(math.fsum(row.by_tensor.get(name, 0.0) for row in found.rows), format_energy) for name in names]
     ends = number(found.energy_pj, format_energy, "energy_pj"), "", number(found.cycles, format_count, "cycles")
     return PageTable(["level", *names, "energy", "share", "cycles"], [*rows, ["total", *sums, *ends]])

@@ -15,7 +15,7 @@ import attrs
 from sparsemap.errors import SearchError
 from sparsemap.files import percent
 from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, named_ticks, plain_log, subplots, tipped
-from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
+from sparsemap.searching.breakdown import CHARGES, COMPUTES, STALLS
 from sparsemap.spec.units import format_count
 
 from .compare.sides import WHOLE
@@ -35,7 +35,7 @@ MANY = 20
 GREY = "#8A8F98"
 COMPUTE = 4
 """Index of the colour of compute units."""
-OF_MEANING = {COMPUTES: COMPUTE, CHARGES: 6, WAITING: 7, "empty": 7}
+OF_MEANING = {COMPUTES: COMPUTE, CHARGES: 6, STALLS: 7, "empty": 7, "not busy": 7}
 """Indices of colours alike in all charts."""
 
 

@@ -1,6 +1,6 @@
 """Charts of a design: energy, cycles, roofline, room, area, busy levels, the chip as a tree, and the convergence of a search.
 
-Bars of energy add up to the energy of the design, bars of limits and waiting to its cycles."""
+Bars of energy add up to the energy of the design, bars of limits and stalls to its cycles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array, plain
 from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.problem.levels import Level
-from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING, LevelCosts
+from sparsemap.searching.breakdown import CHARGES, COMPUTES, GATED, IMBALANCE, STALLS, LevelCosts
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
@@ -28,7 +28,7 @@ from .wording import area_text, bandwidth_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
 """Purposes of energy."""
-LIMITS = ("keeps up", "limits the design", WAITING)
+LIMITS = ("keeps up", "limits the design", GATED, IMBALANCE, STALLS)
 IN_USE, METADATA, EMPTY = "in use", "metadata", "empty"
 DRAWN = 12
 """Instances of a level in a tree; the last one stands for all others."""
@@ -101,7 +101,7 @@ def product(row: AccessRow) -> str:
 
 
 def cycles_chart(outcome: DesignOutcome) -> Chart | None:
-    """Cycles of the compute units, of slower levels, and of waiting beyond the slowest."""
+    """Cycles of the compute units by cause, of slower levels, and of stalls beyond the slowest."""
     problem, found = outcome.design.problem, outcome.breakdown
     levels: list[Level | None] = [*problem.levels, None]
     timed = [(row, level) for row, level in zip(found.rows, levels, strict=False) if row.cycles is not None]
@@ -111,15 +111,18 @@ def cycles_chart(outcome: DesignOutcome) -> Chart | None:
     for row, level in timed:
         fast, count = keeps_up(row, found.rows[-1]), row.cycles or 0.0
         part = LIMITS[not fast and count == slowest]
-        marks.append(Mark(0.0 if fast else count, part, row.name, tip=cycle_tip(outcome, row, level)))
+        lost = found.lost if level is None and count == slowest else {}
+        worked, tip = count - math.fsum(lost.values()), cycle_tip(outcome, row, level)
+        marks.append(Mark(0.0 if fast else worked, part, row.name, tip=tip))
+        marks += [Mark(x, cause, row.name, tip=f"{cause}: {format_count(x)} of {tip}") for cause, x in lost.items()]
         ends[row.name] = f"keeps up with the {problem.compute_name} units" if fast else format_count(count)
     if found.waiting_cycles:
-        marks.append(Mark(found.waiting_cycles, WAITING, WAITING, tip=waiting_tip(outcome)))
-        ends[WAITING] = format_count(found.waiting_cycles)
+        marks.append(Mark(found.waiting_cycles, STALLS, STALLS, tip=stall_tip(outcome)))
+        ends[STALLS] = format_count(found.waiting_cycles)
     return bars(marks, "cycles", ends, LIMITS, title=f"{format_count(outcome.cycles)} cycles, by what takes them")
 
 
-def waiting_tip(outcome: DesignOutcome) -> str:
+def stall_tip(outcome: DesignOutcome) -> str:
     problem = outcome.design.problem
     single = [level.name for level in problem.levels[1:] if (problem.buffers[level.index] == 1).any()]
     why = f"\n{' and '.join(single)} have one buffer for some tensors, whose transfers nothing hides" if single else ""
@@ -199,9 +202,9 @@ def busy_chart(outcome: DesignOutcome) -> Chart | None:
     for name, count in busy.items():
         tip = f"{name}\nbusy for {format_count(count)} of {format_count(cycles)} cycles"
         tip += ", on average over instances in use"
-        marks += [Mark(count, "busy", name, tip=tip), Mark(cycles - count, WAITING, name, tip=tip)]
+        marks += [Mark(count, "busy", name, tip=tip), Mark(cycles - count, "not busy", name, tip=tip)]
     ends = {name: percent(count / cycles) for name, count in busy.items()}
-    return bars(marks, "cycles", ends, ("busy", WAITING), title="who is busy, of the time of the layer")
+    return bars(marks, "cycles", ends, ("busy", "not busy"), title="who is busy, of the time of the layer")
 
 
 # ------------------------------------------------------------------------------------------------------- room and area

@@ -16,7 +16,7 @@ from sparsemap.files import aligned, percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.levels import Level
-from sparsemap.searching.breakdown import CHARGES, WAITING
+from sparsemap.searching.breakdown import CHARGES, STALLS
 from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
@@ -172,7 +172,7 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
     for row, width in zip(outcome.breakdown.rows, [*widths, ""], strict=True):
         rows.append([row.name, width, "-" if row.cycles is None else format_count(row.cycles)])
     if outcome.breakdown.waiting_cycles:
-        rows.append([WAITING, "", format_count(outcome.breakdown.waiting_cycles)])
+        rows.append([STALLS, "", format_count(outcome.breakdown.waiting_cycles)])
     return [*lines, *aligned(rows, "<<>")]
 
 

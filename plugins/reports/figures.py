@@ -68,7 +68,7 @@ def convergence(source: PlotSource) -> Figure:
 
 
 def cycles(source: PlotSource) -> Figure:
-    """Cycles of limiting levels, of compute units, and of waiting."""
+    """Cycles of limiting levels, of compute units, and of stalls."""
     figure = _drawn(cycles_chart, "cycles by level")(source)
     title = f"{format_count(source.outcome.cycles)} cycles, limited by {source.outcome.column}"
     figure.axes[0].set_title(title, fontsize="small", loc="right")

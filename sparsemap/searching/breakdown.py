@@ -12,11 +12,14 @@ import numpy as np
 from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 
-COMPUTES, CHARGES, WAITING = "computes", "charges", "waiting"
+COMPUTES, CHARGES, STALLS = "computes", "charges", "stalls"
+IMBALANCE, GATED = "imbalance", "gated cycles"
 UNNAMED = CHARGES
 """Charge for energy without a name."""
 ROUNDING = 1e-10
 """Share of a total attributed to rounding."""
+LITTLE = 0.01
+"""Share of the cycles from which imbalance or stalls are part of a limit."""
 
 
 @attrs.frozen
@@ -47,6 +50,9 @@ class Breakdown:
     """pJ outside all levels and computes, by charge of the cost model; `charges` is the rest without a name."""
     units_used: float | None = None
     """Share of the compute units with work."""
+    lost: Mapping[str, float] = {}
+    """Part of the compute units' cycles without a product, on average over these units, by cause: `imbalance` (of lanes,
+    and of the stages of skips) and `gated cycles`."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
@@ -64,8 +70,12 @@ class Breakdown:
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(problem.compute_name, spent, {}, busy))
         charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
-        used = _at(detail.instances_used, -1, 0)
-        return cls._whole(rows, energy_pj, cycles, charges, used and used / problem.compute_instances)
+        used, gated = _at(detail.instances_used, -1, 0), _at(detail.gated_computes, 0)
+        lost, done = dict[str, float](), _at(detail.computes, 0)
+        if busy and used and done is not None and gated is not None:
+            lost = {IMBALANCE: busy - (done + gated) / used, GATED: gated / used}
+            lost = {cause: count for cause, count in lost.items() if count >= 1.0}
+        return cls._whole(rows, energy_pj, cycles, charges, used and used / problem.compute_instances, lost)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Breakdown:
@@ -73,7 +83,7 @@ class Breakdown:
         same table."""
         costs = table if costs is None else costs
         rows = [LevelCosts(**row) for row in costs.get("levels", ())]
-        about = costs.get("charges", {}), costs.get("units_used")
+        about = costs.get("charges", {}), costs.get("units_used"), costs.get("lost_cycles", {})
         return cls._whole(rows, table["energy_pj"], table["cycles"], *about)
 
     @classmethod
@@ -84,6 +94,7 @@ class Breakdown:
         cycles: float,
         charges: Mapping[str, float],
         used: float | None,
+        lost: Mapping[str, float],
     ) -> Breakdown:
         """Breakdown with an additional charge for energy outside all rows and charges."""
         named = {name: pj for name, pj in charges.items() if pj}
@@ -92,7 +103,7 @@ class Breakdown:
             rest = energy_pj - math.fsum([*spent, *named.values()])
             if abs(rest) > ROUNDING * energy_pj:
                 named[UNNAMED] = named.get(UNNAMED, 0.0) + rest
-        return cls(tuple(rows), energy_pj, cycles, named if spent else {}, used)
+        return cls(tuple(rows), energy_pj, cycles, named if spent else {}, used, lost)
 
     @property
     def known(self) -> bool:
@@ -123,31 +134,38 @@ class Breakdown:
 
     @property
     def limit(self) -> str:
-        """Limit of the cycles: a level's bandwidth, or the compute units, and `waiting`; "" for a cost model without
-        cycles by level."""
+        """Limit of the cycles: a level's bandwidth, or the compute units, with `imbalance` and `stalls` that are not `LITTLE`; ""
+        for a cost model without cycles by level."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
         compute, levels = self.rows[-1], [row for row in timed if row is not self.rows[-1]]
         slowest = max(timed, key=lambda row: row.cycles or 0.0)
-        after = f", {WAITING}" if self.waiting_cycles else ""
+        after = f", {STALLS}" if self.waiting_cycles >= LITTLE * self.cycles > 0 else ""
         if compute.cycles is not None and compute.cycles >= (slowest.cycles or 0.0):
-            return f"the {compute.name} units{after}"
+            uneven = f", {IMBALANCE}" if self.lost.get(IMBALANCE, 0.0) >= LITTLE * self.cycles else ""
+            return f"the {compute.name} units{uneven}{after}"
         names = [row.name for row in levels if row.cycles == slowest.cycles]
         return f"the bandwidth of {' and '.join(names)}{after}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Limit of the cycles, a row per level, pJ by charge, and cycles of waiting, as plain data."""
+        """Limit of the cycles, a row per level, pJ by charge, and cycles of stalls and causes, as plain data."""
         found = {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
         more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles, "units_used": self.units_used}
+        more |= {"lost_cycles": dict(self.lost)}
         return found | {key: value for key, value in more.items() if value}
 
     def to_pandas(self) -> Any:
-        """A data frame with a row per level, per charge, and for waiting. Columns: pJ by tensor; `energy_pj`, adding up
-        to the energy; `cycles`, with the slowest level and waiting adding up to the cycles."""
+        """A data frame with a row per level, per charge, and for stalls. Columns: pJ by tensor; `energy_pj`, adding up
+        to the energy; `cycles`, with the slowest level and stalls adding up to the cycles."""
         from .frames import breakdown_frame
 
         return breakdown_frame(self)
+
+
+def limit_alone(limit: str) -> str:
+    """A `Breakdown.limit` without imbalance and stalls."""
+    return limit.partition(", ")[0]
 
 
 def _bytes(problem: Problem, detail: Detail, level: int) -> dict[str, float]:

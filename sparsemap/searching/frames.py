@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..extras import need
-from .breakdown import CHARGES, WAITING, Breakdown
+from .breakdown import CHARGES, STALLS, Breakdown
 from .result import Result
 
 
@@ -20,7 +20,7 @@ def breakdown_frame(found: Breakdown) -> Any:
     rows = {row.name: {**row.by_tensor, "energy_pj": row.energy_pj, "cycles": row.cycles} for row in found.rows}
     rows |= {name: {"energy_pj": parts[CHARGES]} for name, parts in found.energies.items() if name not in rows}
     if found.waiting_cycles:
-        rows[WAITING] = {"cycles": found.waiting_cycles}
+        rows[STALLS] = {"cycles": found.waiting_cycles}
     last = ("energy_pj", "cycles")
     columns = [*dict.fromkeys(key for row in rows.values() for key in row if key not in last), *last]
     index = pandas.Index(list(rows), name="level")

@@ -22,6 +22,7 @@ from ..latex import latex_table
 from ..markdown import markdown_table
 from ..problem.chip import Chip
 from ..problem.costs import Costs
+from ..searching.breakdown import limit_alone
 from ..searching.folder import check_file
 from ..searching.written import read_result
 from ..spec import units
@@ -297,10 +298,10 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
 def cost_lines(costs: Mapping[str, float], notes: Sequence[str], limits: Iterable[tuple[str, float]]) -> list[str]:
     """Lines of EDP and cycles, with a note each, energy, power, area if known, and limits.
 
-    EDP in J * s compares chips of different clocks. `limits`: limit and cycles of each layer; waiting is left out."""
+    EDP in J * s compares chips of different clocks. `limits`: limit and cycles of each layer, without imbalance and stalls."""
     edp, cycles = f"{four_digits(costs['edp_js'])} J * s ({four_digits(costs['edp'])} pJ * cycles)", costs["cycles"]
     area = f", {costs['area_mm2']:,.3g} mm2" if costs.get("area_mm2") else ""
-    each = grouped(limits, lambda one: one[0].partition(",")[0].removeprefix("the "))
+    each = grouped(limits, lambda one: limit_alone(one[0]).removeprefix("the "))
     shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
     told = [f"{name} in {percent(share / cycles)}" for share, name in shares]
     return [

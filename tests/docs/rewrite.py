@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))  # as pytest does
 import doc_blocks
 import test_docs
 

@@ -65,7 +65,7 @@ def layers_of(side: Compared) -> Amounts:
 
 
 def levels_of(side: Compared) -> Amounts:
-    """Energy of each level and charge, and time by the limiting level and by waiting, over all parts."""
+    """Energy of each level and charge, and time by limit, lost cycles and stalls, over all parts."""
     found: dict[str, list[float]] = {}
     for part in (part for part in side.parts if part.known):
         for at, (key, unit) in enumerate((("energy_pj", 1.0), ("cycles", part.cycle_s))):

@@ -16,7 +16,7 @@ from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.files import grouped
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
-from sparsemap.searching.breakdown import WAITING, Breakdown
+from sparsemap.searching.breakdown import STALLS, Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED
@@ -86,12 +86,14 @@ class SidePart:
 
 
 def by_level(costs: Breakdown, key: str) -> dict[str, float]:
-    """`energy_pj` by level and charge, or cycles by the limiting level and by waiting; values add up to the total."""
+    """`energy_pj` by level and charge, or cycles by limit, lost cycles and stalls; values add up to the total."""
     if key == "energy_pj":
         return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {WHOLE: costs.energy_pj}
     timed = [(row.cycles, row.name) for row in reversed(costs.rows) if row.cycles is not None]
     slowest, name = max(timed, key=itemgetter(0), default=(costs.cycles, WHOLE))
-    return {name: slowest, **({WAITING: costs.waiting_cycles} if timed and costs.waiting_cycles else {})}
+    lost = costs.lost if timed and name == costs.rows[-1].name else {}
+    stalls = {STALLS: costs.waiting_cycles} if timed and costs.waiting_cycles else {}
+    return {name: slowest - math.fsum(lost.values()), **lost, **stalls}
 
 
 @attrs.frozen

@@ -16,7 +16,7 @@ from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.breakdown import WAITING
+from sparsemap.searching.breakdown import limit_alone
 from sparsemap.spec.units import format_energy
 from sparsemap.study.comparison import OPEN, WORDS
 from sparsemap.study.confidence import ratio_of
@@ -271,7 +271,7 @@ class Verdict:
         """Time of a layer with the limit of the slower side, or its energy if that differs more."""
         if (part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds) != loses:
             return f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
-        limit = (part if loses else theirs).costs.limit.removesuffix(f", {WAITING}")
+        limit = limit_alone((part if loses else theirs).costs.limit)
         about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
         return about + (f", limited by {limit} on {self.name(self.sides[not loses])}" if limit else "")
 

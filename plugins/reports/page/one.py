@@ -12,7 +12,7 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import Objective
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
-from sparsemap.searching.breakdown import CHARGES, WAITING
+from sparsemap.searching.breakdown import CHARGES, IMBALANCE, LITTLE, STALLS, limit_alone
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
@@ -80,10 +80,14 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
     problem, seconds = outcome.design.problem, outcome.costs.get("seconds")
     time = f"{time_text(seconds)} and " if seconds else ""
     text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
-    limit = outcome.limit.removesuffix(f", {WAITING}")
-    waits = outcome.breakdown.waiting_cycles / outcome.cycles
-    more = f" and by waiting, {percent(waits)} of the time" if waits >= 0.01 else ""
-    text += f", limited by {limit}{more}." if limit else "."
+    limit = limit_alone(outcome.limit)
+    told = outcome.breakdown
+    causes = {IMBALANCE: told.lost.get(IMBALANCE, 0.0)} if IMBALANCE in outcome.limit else {}
+    causes[STALLS] = told.waiting_cycles
+    parts = [
+        f", {cause} {percent(x / told.cycles)} of the time" for cause, x in causes.items() if x >= LITTLE * told.cycles
+    ]
+    text += f", limited by {limit}{''.join(parts)}." if limit else "."
     spent = {name: math.fsum(parts.values()) for name, parts in outcome.breakdown.energies.items()}
     if spent:
         most = max(spent, key=lambda name: spent[name])

@@ -15,7 +15,7 @@ from sparsemap.errors import SearchError, SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
-from sparsemap.searching.breakdown import WAITING
+from sparsemap.searching.breakdown import limit_alone
 from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_count, format_energy
 from sparsemap.study.traffic import bytes_text
@@ -100,7 +100,7 @@ def _said(side: Compared) -> list[str]:
         text = f"{side.subject} takes {cost} on {side.hardware}."
     most = []
     for part in sorted(side.parts, key=lambda part: -sum(_share(side, part, key) for key in PARTS))[:FEW]:
-        limit = part.costs.limit.removesuffix(f", {WAITING}")
+        limit = limit_alone(part.costs.limit)
         shares = [percent(_share(side, part, key)) for key in ("seconds", "energy_pj")]
         told = f"{part.name} {shares[0]} of the time and {shares[1]} of the energy"
         most.append(told + (limit and f", limited by {limit}"))

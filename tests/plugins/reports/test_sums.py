@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import design_charts
 from sparsemap_plugins.reports.breakdown import breakdown_lines
+from sparsemap_plugins.reports.compare.sides import by_level
 from sparsemap_plugins.reports.design_charts import area_chart, busy_chart, energy_scale, tree_chart
 from sparsemap_plugins.reports.outcome import DesignOutcome
 from sparsemap_plugins.reports.page import one, results
@@ -19,7 +20,7 @@ from sparsemap import Best, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.csv_files import csv_text
 from sparsemap.pieces.loading import load
-from sparsemap.searching.breakdown import CHARGES, WAITING, Breakdown
+from sparsemap.searching.breakdown import CHARGES, GATED, IMBALANCE, STALLS, Breakdown
 from sparsemap.searching.result import result_of
 from sparsemap.spec.units import format_energy
 from sparsemap.study.networks import search_network
@@ -96,8 +97,8 @@ def test_tables_and_data_add_up_to_energy_and_cycles(outcome):
     assert again == found
     frame = pytest.importorskip("pandas") and found.to_pandas()
     assert frame["energy_pj"].sum() == close(outcome.energy_pj)
-    waiting = frame["cycles"].get(WAITING, 0.0)
-    assert frame["cycles"].drop(WAITING, errors="ignore").max() + waiting == close(outcome.cycles)
+    waiting = frame["cycles"].get(STALLS, 0.0)
+    assert frame["cycles"].drop(STALLS, errors="ignore").max() + waiting == close(outcome.cycles)
     assert len(set(frame.index)) == len(frame)
     for name, parts in found.energies.items():
         if CHARGES not in parts:
@@ -109,11 +110,24 @@ def test_some_design_leaks_and_some_waits():
     assert all("leakage" in one.charges for one in found) and any(one.waiting_cycles for one in found)
 
 
+def test_cycles_of_compute_units_are_products_gated_cycles_and_imbalance():
+    fast = {"extends": "small", "name": "fast", "levels": {"DRAM": {"bandwidth": "unlimited"}}}
+    outcome = DesignOutcome.of(search(load_problem("small-sparse", fast), budget=100, seed=1).found.design)
+    found, units, (done, gated, _) = outcome.breakdown, outcome.units, outcome.computes
+    assert found.limit.startswith("the MAC units") and found.lost
+    assert (done + gated) / units + found.lost.get(IMBALANCE, 0.0) == pytest.approx(found.rows[-1].cycles, abs=1.0)
+    assert found.lost.get(GATED, 0.0) == pytest.approx(gated / units, abs=1.0)
+    named = by_level(found, "cycles")
+    assert math.fsum(named.values()) == close(outcome.cycles) and named.keys() >= found.lost.keys()
+    assert named["MAC"] == pytest.approx(done / units, abs=1.0)
+
+
 def test_the_text_has_a_row_for_everything(outcome):
     rows = {line.split()[0]: line for line in breakdown_lines(outcome.breakdown, outcome.design.problem)}
     for name, parts in outcome.breakdown.energies.items():
         assert format_energy(sum(parts.values())) in rows[name]
-    assert (WAITING in rows) == outcome.limit.endswith(WAITING)
+    assert (STALLS in rows) == bool(outcome.breakdown.waiting_cycles)
+    assert outcome.limit.endswith(STALLS) <= (STALLS in rows)
 
 
 def test_the_table_of_a_page_adds_up(result, tmp_path):
@@ -123,8 +137,8 @@ def test_the_table_of_a_page_adds_up(result, tmp_path):
     *rows, last = [[getattr(cell, "value", 0.0) for cell in row[-3:]] for row in found.rows]
     assert math.fsum(row[0] for row in rows) == close(last[0]) == close(result.found.energy_pj)
     assert math.fsum(row[1] for row in rows) == close(1.0)
-    waiting = sum(row[2] for row, cells in zip(rows, found.rows, strict=False) if cells[0] == WAITING)
-    assert max(row[2] for row, cells in zip(rows, found.rows, strict=False) if cells[0] != WAITING) + waiting == last[2]
+    waiting = sum(row[2] for row, cells in zip(rows, found.rows, strict=False) if cells[0] == STALLS)
+    assert max(row[2] for row, cells in zip(rows, found.rows, strict=False) if cells[0] != STALLS) + waiting == last[2]
     assert last[2] == result.found.cycles
 
 
