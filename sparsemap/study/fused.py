@@ -249,13 +249,19 @@ class FusedPlan:
         }
         return {content: sorted(sets, key=lambda kept: (len(kept), kept)) for content, sets in found.items()}
 
-    @cached_property
+    @property
     def weights(self) -> dict[str, Kept]:
-        """By content, the tensor of trained weights, if any; only in a graph, in which all other tensors are known."""
+        """By content, the tensor of trained weights that may stay on chip across inferences, if any."""
+        return self.trained if self.pins else dict.fromkeys(self.layers, ())
+
+    @cached_property
+    def trained(self) -> dict[str, Kept]:
+        """By content, the tensor of trained weights, if the level on chip stores it; only in a graph, in which all other
+        tensors are known."""
         found = dict[str, Kept]()
         for content, group in self.layers.items():
             name, loops = getattr(group[0].node.piece, "weights", ""), group[0].node.loops
-            there = self.pins and loops is not None and any(t.name == name for t in loops.tensors)
+            there = loops is not None and any(t.name == name for t in loops.tensors)
             there = there and not self._passes_by(group[0], name)
             found[content] = (name,) if there and all(one.words for one in group) else ()
         return found

@@ -19,6 +19,7 @@ from ..spec import units
 from ..writing import write_texts
 from .cells import FUSED_FILES, STEADY_FILES
 from .network_result import LayerResult, NetworkResult, cost_lines
+from .prefetch import Ahead
 from .traffic import Speed, moved_bytes, traffic_table, traffic_text
 
 ALIGN = "<<<>>>>><<"
@@ -105,6 +106,8 @@ class FusedResult:
     """pJ and cycles of loading pinned weights, once."""
     steady: FusedResult | None = None
     """The plan in steady state, with pinned weights; None if no pinned weights gain anything."""
+    ahead: Ahead | None = None
+    """The plan with weights fetched while earlier steps leave the outermost level idle; None if this saves nothing."""
     error: str = ""
 
     def __repr__(self) -> str:
@@ -188,7 +191,7 @@ class FusedResult:
         """Plain data for JSON."""
         if not self.complete:
             return {"complete": False, "error": self.error}
-        keys = ("complete", "home", "capacity", "bound", "gap", "gain")
+        keys = ("complete", "home", "outside", "capacity", "bound", "gap", "gain")
         return {
             **{key: getattr(self, key) for key in keys}, **self._sums(),
             **{key: _costs(getattr(self, key)) for key in BASELINES},
@@ -207,8 +210,14 @@ class FusedResult:
             **{key: getattr(self, key) for key in ("energy_pj", "cycles", "edp", "utilisation")}, "costs": self.costs,
             "stay": stays, "tensors": between, "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
             "traffic": traffic_table(self.traffic), "speed": attrs.asdict(self.speed) if self.speed else None,
-            **pinned, "layers": [attrs.asdict(row) for row in self.rows],
+            **pinned, **self._ahead_table(), "layers": [attrs.asdict(row) for row in self.rows],
         }  # fmt: skip
+
+    def _ahead_table(self) -> dict[str, Any]:
+        if (ahead := self.ahead) is None:
+            return {}
+        sums = {"cycles": ahead.cycles, "edp": self.energy_pj * ahead.cycles, "words": dict(ahead.words)}
+        return {"ahead": sums}
 
     def table(self) -> list[list[str]]:
         """A row per step, in the order of the plan."""
@@ -236,6 +245,7 @@ class FusedResult:
             f"practice {self._told(self.common_practice)}; tensors stay in {self.home} where they fit, in order",
             f"alone    {self._told(self.layer_by_layer)}; every tensor between layers in {self.outside}",
         ]
+        lines += self._ahead_lines("ahead    ")
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
         lines += self._traffic_lines()
@@ -263,8 +273,17 @@ class FusedResult:
         return [
             f"steady   from the second inference on, {weights}: {words} words, at most {self._most}; {load}",
             f"         {self._told((self.energy_pj, self.cycles))}, {times(cold / self.edp)} better than a single inference",
+            *self._ahead_lines(" " * 9),
             *(" " * 9 + line[9:] for line in self._traffic_lines()),
         ]
+
+    def _ahead_lines(self, head: str) -> list[str]:
+        """The cycles with weights fetched ahead; none if this saves nothing."""
+        if (ahead := self.ahead) is None:
+            return []
+        layers = f"{len(ahead.words)} layer{'s' * (len(ahead.words) > 1)}"
+        told = f"{units.format_count(ahead.cycles)} cycles, {times(self.cycles / ahead.cycles)} better"
+        return [f"{head}weights of {layers} come while earlier steps leave {self.outside} idle: {told}"]
 
     def _traffic_lines(self) -> list[str]:
         """Speed, and bytes by level; none if unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -22,11 +23,12 @@ from .fused import FusedPlan, Kept, Key
 from .fused_result import FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
-from .join import Chosen, JoinedPlan, joined, plans_with
+from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
 from .network_result import NetworkResult
 from .packets import PLAIN, Converted, TensorPlace, bare
 from .pinned import Pinning, Planned
 from .plan import Plan
+from .prefetch import Ahead, Turn, prefetched
 
 
 def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = True) -> NetworkResult | FusedResult:
@@ -79,7 +81,8 @@ class _Told:
             pinned={name: self._weights(name) for name in self.planned.words},
             pinned_room=self.planned.room, loading=self.planned.loading,
         )  # fmt: skip
-        return attrs.evolve(result, score=self.fused.value(result.energy_pj, result.cycles))
+        score = self.fused.value(result.energy_pj, result.cycles)
+        return attrs.evolve(result, score=score, ahead=self._ahead(result.rows))
 
     def _weights(self, name: str) -> int:
         """Words of data of pinned weights, in words of the layer."""
@@ -97,7 +100,39 @@ class _Told:
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
             operations=fused.operations, matched=fused.matched, batch=fused.plan.batch,
         )  # fmt: skip
+        result = attrs.evolve(result, ahead=self._ahead(result.rows))
         return attrs.evolve(result, score=fused.value(result.energy_pj, result.cycles))
+
+    def _ahead(self, rows: Sequence[FusedLayer]) -> Ahead | None:
+        """The plan with weights fetched ahead; None if this saves nothing."""
+        chip, steps = self.fused.problem.chip, {step.step: step for step in self.plan.steps}
+        rate = float(min(chip.bandwidth[0], chip.read_bandwidth[0]) * chip.word_bits[0]) / 8.0
+        if not math.isfinite(rate):
+            return None
+        turns = []
+        for row in rows:
+            levels = row.by_level.get("levels", ())
+            moved = levels[0].get("bytes_by_tensor", {}) if levels else {}
+            busy = math.fsum(moved.values()) / rate if levels else row.cycles
+            turn = Turn(name=row.layer, cycles=row.cycles, busy=busy, free=self.fused.capacity - row.used_words)
+            own = row.weights if row.weights not in row.kept else ""
+            if own and row.design and moved.get(own) and not steps[row.layer].beside:
+                turn = self._fetched(turn, row, steps[row.layer].point, moved[own] / rate, rate)
+            turns.append(turn)
+        found = prefetched(turns)
+        return found if found.words else None
+
+    def _fetched(self, turn: Turn, row: FusedLayer, point: TablePoint, most: float, rate: float) -> Turn:
+        """A layer's turn with its weights: at `most` these cycles of transfers, of `rate` bytes each."""
+        content = self.fused.named[row.layer].node.content
+        if not (weights := self.fused.trained[content]):
+            return turn
+        chip = self.fused.variant(content).in_words_of(self.tables.index_of_weights(content))
+        words, genome = self.tables.own_words(content, point), bare(point)[0].design
+        there = (p.cycles for p in self.tables.points(content, (*row.kept, *weights)) if p.design == genome)
+        fetched = min(words * float(chip.word_bits[0]) / 8.0 / rate, most)
+        room = words * self.fused.share(chip)
+        return attrs.evolve(turn, floor=next(there, math.inf), fetched=fetched, words=room)
 
     def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
         fused, rows = self.fused, []

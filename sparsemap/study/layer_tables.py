@@ -89,18 +89,21 @@ class LayerTables:
 
     def stored(self, content: str, point: TablePoint) -> float:
         """Words and metadata of the weights of a layer in a design, in the network's widest words."""
-        weights = self._weights(content)
-        share = self.fused.share(self.fused.variant(content).in_words_of(weights))
-        return share * self.sizes[content][bare(point)[0].design][weights]
+        share = self.fused.share(self.fused.variant(content).in_words_of(self.index_of_weights(content)))
+        return share * self.own_words(content, point)
+
+    def own_words(self, content: str, point: TablePoint) -> float:
+        """Words and metadata of the weights of a layer in a design, in words of the layer."""
+        return self.sizes[content][bare(point)[0].design][self.index_of_weights(content)]
 
     def data_words(self, content: str, point: TablePoint) -> float:
         """Words of the weights of a layer in a design, without metadata, in words of the layer."""
         _, need = self._own[content]
-        return float(need[2, self._weights(content), self.genomes[content].index(bare(point)[0].design)])
+        return float(need[2, self.index_of_weights(content), self.genomes[content].index(bare(point)[0].design)])
 
-    def _weights(self, content: str) -> int:
+    def index_of_weights(self, content: str) -> int:
         """Index of the tensor of weights of a layer."""
-        (name,) = self.fused.weights[content]
+        (name,) = self.fused.trained[content]
         return [tensor.name for tensor in self.fused.variant(content).tensors].index(name)
 
     @cached_property
@@ -145,7 +148,7 @@ class LayerTables:
             told = problem.evaluator.evaluate_designs(designs)
             costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             home = np.array([tensor.name in kept for tensor in problem.tensors])
-            weights = np.array([tensor.name in self.fused.weights[content] for tensor in problem.tensors])
+            weights = np.array([tensor.name in self.fused.trained[content] for tensor in problem.tensors])
             need = need.copy()
             need[0, home], need[1, home] = 0.0, np.where(weights[home, None], 0.0, need[3, home])  # weights: `stored`
         chip, s = problem.chip, self.fused.home
