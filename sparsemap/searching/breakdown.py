@@ -13,7 +13,7 @@ from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 
 COMPUTES, CHARGES, STALLS = "computes", "charges", "stalls"
-IMBALANCE, GATED = "imbalance", "gated cycles"
+IMBALANCE, GATED = "lane imbalance", "gated cycles"
 UNNAMED = CHARGES
 """Charge for energy without a name."""
 ROUNDING = 1e-10
@@ -51,8 +51,8 @@ class Breakdown:
     units_used: float | None = None
     """Share of the compute units with work."""
     lost: Mapping[str, float] = {}
-    """Part of the compute units' cycles without a product, on average over these units, by cause: `imbalance` (of lanes,
-    and of the stages of skips) and `gated cycles`."""
+    """Part of the compute units' cycles without a product, on average over these units, by cause: `lane imbalance`
+    (stages of skips included) and `gated cycles`."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
@@ -134,8 +134,8 @@ class Breakdown:
 
     @property
     def limit(self) -> str:
-        """Limit of the cycles: a level's bandwidth, or the compute units, with `imbalance` and `stalls` that are not `LITTLE`; ""
-        for a cost model without cycles by level."""
+        """Limit of the cycles: a level's bandwidth, or the compute units; with `lane imbalance` and `stalls` that are more
+        than `LITTLE`. Empty for a cost model without cycles by level."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""

@@ -191,7 +191,7 @@ class FusedResult:
         """Plain data for JSON."""
         if not self.complete:
             return {"complete": False, "error": self.error}
-        keys = ("complete", "home", "outside", "capacity", "bound", "gap", "gain")
+        keys = ("complete", "home", "capacity", "bound", "gap", "gain")
         return {
             **{key: getattr(self, key) for key in keys}, **self._sums(),
             **{key: _costs(getattr(self, key)) for key in BASELINES},

@@ -196,7 +196,7 @@ def plan_verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     text += f"layer by layer{too}, {told(plan['layer_by_layer'])}."
     if ahead := plan.get("ahead"):
         cycles = {"energy_pj": plan["energy_pj"], "cycles": ahead["cycles"]}
-        text += f" With weights fetched while earlier steps leave {plan['outside']} idle, {told(cycles)}."
+        text += f" With weights fetched while earlier steps leave {plan['traffic'][0]['level']} idle, {told(cycles)}."
     if steady := plan.get("steady"):
         text += f" From the second inference on, with pinned weights, it takes {told(steady)}."
     return text + (f" By proof for these sizes the best plan is within {times(plan['gap'])}." if plan["gap"] else "")
