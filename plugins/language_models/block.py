@@ -99,7 +99,8 @@ class BlockLayers:
         how = {"rows": rows or self.point.rows, "groups": groups}
         if self.model.gated:
             self.linear(f"{prefix}gate_proj", given, self.model.hidden, size, **how)
-        self.linear(f"{prefix}up_proj", given, self.model.hidden, size, **how)
+        activation: dict[str, Any] = {} if self.model.gated else {"activation": "gelu"}
+        self.linear(f"{prefix}up_proj", given, self.model.hidden, size, **how, **activation)
         made = f"{prefix}up_proj"
         if self.model.gated:
             made = self.add(f"{prefix}gated", "multiply", f"{prefix}gate_proj", made, silu=True)

@@ -105,7 +105,7 @@ class LanguageModel(Piece):
     feed_forward: int = attrs.field(validator=POSITIVE)
     """Inner size of the feed-forward network."""
     gated: bool = True
-    """Whether a third matrix gates the inner words."""
+    """Whether a third matrix gates the inner words, by SiLU; otherwise they pass GELU."""
     vocabulary: int = attrs.field(default=0, validator=FROM_ZERO)
     """Tokens with an embedding; 0: none, as for images."""
     tied: bool = False

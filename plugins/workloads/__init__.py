@@ -23,6 +23,7 @@ def register_operations():
         "global-average": "operations:GlobalAverage",
         "add": "operations:Add",
         "multiply": "operations:Multiply",
+        "gelu": "operations:Gelu",
         "softmax": "operations:Softmax",
         "norm": "operations:Norm",
         "concat": "operations:Concat",

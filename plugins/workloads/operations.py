@@ -81,6 +81,20 @@ class Add(Wordwise):
         return {"other": 1.0 + self.scaled}
 
 
+class Gelu(Wordwise):
+    """x / (1 + exp(-x (a + b x^2))) of every word x: the tanh form of Hendrycks and Gimpel, Gaussian Error Linear
+    Units, 2016."""
+
+    type_name: ClassVar[str] = "gelu"
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return one_of(inputs)
+
+    def vector_steps(self, shape: Shape) -> Mapping[str, float]:
+        """Square, scaled sum, product and sum with 1 beside the exponential and the division."""
+        return {"exponential": 1.0, "division": 1.0, "other": 4.0}
+
+
 class Concat(Operation):
     """Inputs concatenated along the first axis, the channels of images."""
 

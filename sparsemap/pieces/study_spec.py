@@ -127,7 +127,8 @@ class Network(Piece):
     layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """One table per layer: `type` names a type of workload or operation, with the other keys as fields, or `workload`
     names a workload. Further keys: `name`, `repeat` (number of copies in a row), `inputs` (by default the layer before;
-    "input" is the network's) and `tied` (an earlier layer with the same weights)."""
+    "input" is the network's), `tied` (an earlier layer with the same weights) and `activation` (an operation on every
+    word of the output, such as `gelu`)."""
     lacks: tuple[str, ...] = ()
     """Parts missing from all layers and totals, such as operators of an imported model."""
     input: tuple[int, ...] = ()

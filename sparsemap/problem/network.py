@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from .project import located
 
 INPUT = "input"
 """Name of the network's input in layers."""
-OWN = ("name", "type", "workload", "repeat", "inputs", "tied")
+OWN = ("name", "type", "workload", "repeat", "inputs", "tied", "activation")
 """Keys of a layer outside the fields of the workload or operation."""
 
 
@@ -44,6 +45,8 @@ class Node:
     """Shape of the output; empty without a graph."""
     tied: str = ""
     """Earlier layer with the same weights."""
+    activation: Operation | None = None
+    """Arithmetic for every output word of a layer, before the word is written."""
 
     @property
     def macs(self) -> int:
@@ -125,7 +128,7 @@ def _node(
     network: Network, registry: Registry, base: Path, name: str, table: Mapping[str, Any], before: Sequence[str]
 ) -> Node:
     reader = Reader()
-    for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...]), ("tied", str)):
+    for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...]), ("tied", str), ("activation", str)):
         if key in table:
             with placed(key):
                 reader.read(cls, table[key])
@@ -140,7 +143,21 @@ def _node(
         raise SpecError.at("", "tied", unknown("layer before this one", tied, before))
     piece = _piece(network, registry, base, name, table)
     loops = piece.loops(registry) if isinstance(piece, Workload) else None
-    return Node(name, piece, loops, inputs, repeat, tied=tied)
+    activation = _activation(registry, table["activation"], loops) if "activation" in table else None
+    return Node(name, piece, loops, inputs, repeat, tied=tied, activation=activation)
+
+
+def _activation(registry: Registry, type_name: str, loops: Loops | None) -> Operation:
+    """The arithmetic behind a layer: an operation of one word for every word."""
+    if loops is None:
+        raise SpecError.at("", "activation", f"is '{type_name}' behind an operation, expected a layer with a workload")
+    if type_name not in registry.type_names("operation"):
+        raise SpecError.at("", "activation", unknown("operation", type_name, registry.type_names("operation")))
+    with suppress(ValueError, SpecError):
+        found: Operation = registry.build("operation", {"type": type_name})
+        if found.wordwise and found.shape(((2, 3),)) == (2, 3):
+            return found
+    raise SpecError.at("", "activation", f"is '{type_name}', expected an operation on single words, such as 'gelu'")
 
 
 def _piece(

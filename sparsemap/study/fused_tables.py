@@ -103,7 +103,8 @@ class FusedTables(LayerTables):
             ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
             other = [fused.unlike(name, one) and name for name in one.inputs]
             given = *other, *(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
-            found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
+            like = one.node.content, given, bool(fused.takers[one.name]), one.node.activation
+            found[one.name] = like if one.node.loops else one.name
         return found
 
     def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]], pinned: bool = False) -> Step:
@@ -122,14 +123,25 @@ class FusedTables(LayerTables):
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
-        """A layer's point plus encoding its output in packets (`own`, or the design's) by the hardware's converter.
+        """A layer's point plus its activation, and encoding its output in packets (`own`, or the design's) by the
+        hardware's converter.
 
         A level that encodes the output on the way out needs no converter."""
+        point = self.activated(one, point)
         converter = self.fused.problem.hardware.converter
         if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
         own = self._written(one, point)[1] if own is None else own
         return point if not own else encoded(point, one.words, converter)
+
+    def activated(self, one: GraphNode, point: TablePoint) -> TablePoint:
+        """A layer's point plus its activation in the vector unit, which works beside the layer."""
+        unit = self.fused.problem.hardware.vector
+        if one.node.activation is None or unit is None or not one.words or self.fused.operations == "free":
+            return point
+        energy_pj, busy = vector_cost(unit, one)
+        late = max(0.0, busy - bare(point)[0].cycles)
+        return followed(point, energy_pj, late, point.room, one.node.activation.type_name)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """Packets of a design's inputs from other nodes and of its output; None without a matching producer.
@@ -333,7 +345,8 @@ class FusedTables(LayerTables):
             made: dict[Any, list[TablePoint]] = {}
             for key in fused.keys(one, sliding=True):
                 points = found[one.node.content][fused.kept(one, key)] if one.node.loops else [self.passed(one, key)]
-                points = [attrs.evolve(point, room=0.0) for point in self.fed(one, key, points)]
+                fed = (self.activated(one, point) for point in self.fed(one, key, points))
+                points = [attrs.evolve(point, room=0.0) for point in fed]
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = points
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))

@@ -177,8 +177,10 @@ class _Told:
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
-        """The encoding or conversion of a layer's output, or the conversion of its inputs, as a separate step."""
-        kind, used = "encoding" if made.step == "encoded" else "conversion", row.used_words
+        """The activation, encoding or conversion of a layer's output, or the conversion of its inputs, as a separate
+        step."""
+        kinds = {"encoded": "encoding", "converted": "conversion", "inputs": "conversion"}
+        kind, used = kinds.get(made.step, "activation"), row.used_words
         if made.step == "converted" and not row.slides:
             share = self.fused.shares[row.layer] * (row.place == self.fused.places[1])
             used = row.live_words + row.words * share
@@ -188,7 +190,7 @@ class _Told:
         return attrs.evolve(
             row, layer=f"{row.layer} {made.step}", type=kind, searched="", macs=0, slides="", energy_pj=made.energy_pj,
             cycles=made.cycles, used_words=used, kept=(), kept_words={}, walks={}, design="", genome=(), utilisation=None,
-            limit="", by_level={},
+            limit="vector units" if kind == "activation" and made.cycles else "", by_level={},
         )  # fmt: skip
 
     def _taken(self, one: GraphNode) -> list[tuple[str, str]]:

@@ -203,10 +203,11 @@ def converted(
 
 
 def vector_cost(unit: VectorUnit | None, one: GraphNode) -> tuple[float, float]:
-    """pJ and busy cycles of the vector unit for an operation; 0 without a unit."""
-    if unit is None or not isinstance(one.node.piece, Operation):
+    """pJ and busy cycles of the vector unit for an operation, or for the activation of a layer; 0 without a unit."""
+    piece = one.node.activation or one.node.piece
+    if unit is None or not isinstance(piece, Operation):
         return 0.0, 0.0
-    steps = one.node.piece.vector_steps(one.node.shape)
+    steps = piece.vector_steps(one.node.shape)
     pj = math.fsum(count * unit.pj.get(kind, 0.0) for kind, count in steps.items())
     cycles = math.fsum(count * unit.cycles.get(kind, 1.0) for kind, count in steps.items())
     return one.words * pj, math.ceil(one.words * cycles / unit.lanes * (1.0 - 1e-12))

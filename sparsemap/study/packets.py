@@ -87,13 +87,14 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A layer's `point`, plus energy and cycles of a conversion: of the output afterwards or on its way, or of inputs."""
+    """A layer's `point`, plus energy and cycles of a conversion (of the output afterwards or on its way, or of inputs),
+    or of the activation."""
 
     point: TablePoint
     energy_pj: float
     cycles: float
     step: str = "converted"
-    """`converted` or `encoded` (output), or `inputs` (rewritten inputs)."""
+    """`converted` or `encoded` (output), `inputs` (rewritten inputs), or the type of the activation."""
 
 
 def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:

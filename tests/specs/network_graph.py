@@ -56,9 +56,9 @@ class Graph:
     def rowwise(self, name: str, kind: str) -> str:
         return self.add(name, kind, self.shapes[self.at], (self.at,))
 
-    def linear(self, name: str, n: int, k: int, m: int = 1, of: str = "") -> str:
-        rows = {"m": m} if m > 1 else {}
-        return self.add(name, "linear", (m, n) if m > 1 else (n,), (of or self.at,), **rows, k=k, n=n)
+    def linear(self, name: str, n: int, k: int, m: int = 1, of: str = "", activation: str = "") -> str:
+        rows, more = {"m": m} if m > 1 else {}, {"activation": activation} if activation else {}
+        return self.add(name, "linear", (m, n) if m > 1 else (n,), (of or self.at,), **rows, k=k, n=n, **more)
 
     def sum(self, name: str, *inputs: str) -> str:
         return self.add(name, "add", self.shapes[inputs[0]], inputs)

@@ -46,7 +46,7 @@ def encoder(net: Graph, layers: int, words: int, width: int, heads: int, hidden:
         _attend(net, f"{name}.", heads, words, width // heads, *of.values())
         net.sum(f"{name}.attention", net.linear(f"{name}.output", width, width, words), before)
         attention = net.at if first else norm(f"{name}.norm1", True)
-        net.linear(f"{name}.up", hidden, width, words, norm(f"{name}.norm2", first))
+        net.linear(f"{name}.up", hidden, width, words, norm(f"{name}.norm2", first), "gelu")
         net.sum(f"{name}.add", net.linear(f"{name}.down", width, hidden, words), attention)
         before = norm(f"{name}.norm2", not first)
     return net
@@ -86,7 +86,7 @@ def llama(words: int, kept: int) -> Graph:
     given = net.rowwise("norm2", "norm")
     gate = net.linear("gate_proj", HIDDEN, WIDTH, words)
     up = net.linear("up_proj", HIDDEN, WIDTH, words, given)
-    net.add("gated", "multiply", net.shapes[up], (gate, up))
+    net.add("gated", "multiply", net.shapes[up], (gate, up), silu=True)
     net.sum("add", net.linear("down_proj", WIDTH, HIDDEN, words), attention)
     return net
 
@@ -101,7 +101,7 @@ def mixtral(words: int, experts: int = 8, chosen: int = 2) -> Graph:
     experts_of = {"m": rows, "groups": experts}
     for name, n, k in (("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH)):
         net.add(f"experts.{name}", "linear", (experts, rows, n), (sent,), k=k, n=n, **experts_of)
-    net.add("gated", "multiply", (experts, rows, HIDDEN), ("experts.gate", "experts.up"))
+    net.add("gated", "multiply", (experts, rows, HIDDEN), ("experts.gate", "experts.up"), silu=True)
     net.add("experts.down", "linear", (experts, rows, WIDTH), (net.at,), k=HIDDEN, n=WIDTH, **experts_of)
     net.add("mixed", "transform", (words, WIDTH), ("experts.down", router), shape=[words, WIDTH])
     net.sum("add", "mixed", attention)

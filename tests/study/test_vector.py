@@ -26,9 +26,11 @@ ATTENTION: dict[str, Any] = {
 }
 
 
-def planned(vector: dict[str, Any] | None, operations: str = "fused") -> dict[str, FusedLayer]:
+def planned(
+    vector: dict[str, Any] | None, operations: str = "fused", network: dict[str, Any] = ATTENTION
+) -> dict[str, FusedLayer]:
     hardware: dict[str, Any] = {"extends": "mobile", "name": "chip"} | ({"vector": vector} if vector else {})
-    found = search_network(ATTENTION, hardware, 20, 0, fuse=True, operations=operations)
+    found = search_network(network, hardware, 20, 0, fuse=True, operations=operations)
     assert isinstance(found, FusedResult) and found.complete
     return {row.layer: row for row in found.rows}
 
@@ -67,6 +69,43 @@ def test_a_wide_unit_hides_behind_the_traffic(without: dict[str, FusedLayer]) ->
     wide = planned({"lanes": 1_000_000})
     assert {name: row.cycles for name, row in wide.items()} == {name: row.cycles for name, row in without.items()}
     assert math.isclose(wide["softmax"].energy_pj, without["softmax"].energy_pj)
+
+
+def with_gelu(vector: dict[str, Any] | None, operations: str = "fused") -> dict[str, FusedLayer]:
+    layers = [{**ATTENTION["layers"][0], "activation": "gelu"}, *ATTENTION["layers"][1:]]
+    return planned(vector, operations, {**ATTENTION, "layers": layers})
+
+
+def test_an_activation_takes_an_exponential_a_division_and_four_steps_a_word_beside_its_layer(
+    slow: dict[str, FusedLayer],
+) -> None:
+    """GELU as x / (1 + exp(x (a + b x^2))) (Hendrycks and Gimpel, 2016): the unit and the layer overlap."""
+    rows, words = with_gelu(UNIT), ROWS * COLUMNS
+    gelu, layer, busy = rows.pop("scores gelu"), rows["scores"], math.ceil(words * (4 + 8 + 4) / LANES)
+    assert (gelu.type, gelu.limit, gelu.inputs) == ("activation", "vector units", ("scores",))
+    assert 0 < layer.cycles < busy and gelu.cycles == busy - layer.cycles
+    assert gelu.energy_pj == pytest.approx(words * (3.0 + 4 * 0.5))
+    assert rows == slow, "no other step changes, and no word moves"
+
+
+def test_an_activation_is_free_without_a_unit(without: dict[str, FusedLayer]) -> None:
+    assert with_gelu(None) == without and "scores gelu" not in with_gelu(UNIT, "free")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("gellu", "activation: no operation 'gellu'; did you mean 'gelu'?"),
+        ("norm", "activation: is 'norm', expected an operation on single words, such as 'gelu'"),
+        ("add", "activation: is 'add', expected an operation on single words, such as 'gelu'"),
+    ],
+)
+def test_a_wrong_activation_is_told_with_its_key(value: str, fault: str) -> None:
+    layers = [{**layer, "activation": value} for layer in ATTENTION["layers"][:2]]
+    with pytest.raises(SpecError) as caught:
+        search_network({**ATTENTION, "layers": layers}, "mobile", 1, 0)
+    assert f"layers[0].{fault}" in str(caught.value)
+    assert f"layers[1].activation: is '{value}' behind an operation, expected a layer" in str(caught.value)
 
 
 def test_free_operations_need_no_unit(slow: dict[str, FusedLayer]) -> None:

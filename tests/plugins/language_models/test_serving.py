@@ -146,6 +146,25 @@ def test_the_roofline_multiplies_each_layer_in_its_fastest_mode():
     assert seconds["mobile-narrow"] == pytest.approx(attention + (seconds["mobile"] - attention) / 4)
 
 
+def test_exponentials_of_an_encoder_are_those_of_softmax_and_gelu():
+    """A unit with 1 pJ per exponential alone: a GELU per inner word, and a softmax of all scores of each head."""
+    registry = load()
+    text = SMALL.replace("kv_heads = 2", "gated = false\nencoder = true")
+    model, (layers, tokens, inner, heads) = registry.build("language-model", tomllib.loads(text)), (3, 32, 1024, 8)
+    energy, seconds = {}, {}
+    for name, cycles in (("none", None), ("wide", 0.0), ("slow", 1000.0)):
+        unit = {} if cycles is None else {"vector": {"lanes": 1, "pj": {"exponential": 1.0}}}
+        if unit:
+            unit["vector"]["cycles"] = {"exponential": cycles, "division": 0.0, "other": 0.0}
+        chip = {"extends": "mobile", "name": name, **unit}
+        (step,) = served(registry, model, chip, [Point("encode", tokens, 1)], {}, budget=2, **HOW).steps
+        energy[name], seconds[name], limit = step.energy_pj, step.seconds, step.limit[0]
+    exponentials = layers * (tokens * inner + heads * tokens**2)
+    assert energy["wide"] - energy["none"] == pytest.approx(exponentials) and seconds["wide"] == seconds["none"]
+    busy = 1000e-9 * exponentials
+    assert busy <= seconds["slow"] <= busy + seconds["none"] and limit == "vector units"
+
+
 def test_contexts_add_searches_of_attention_alone():
     """Projections, feed-forward network and head are searched once for all contexts, scores and context for each."""
     registry, folder = load(), Path("unused")
