@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -110,11 +114,16 @@ class BlockLayers:
         """Outputs to add: of the routed experts, and of shared experts as one feed-forward network."""
         experts, hidden, rows = self.model.experts, self.model.hidden, self.point.rows
         assert experts is not None
-        groups, each = spread(rows * experts.active, experts.count)
+        busy = spread(rows * experts.active, experts.loads or (1,) * experts.count)
         self.linear("router", "norm2", hidden, experts.count, density={"Q": 1.0})
-        self.add("sent", "transform", "norm2", "router", shape=[groups, each, hidden])
-        made = self.feed_forward("experts.", "sent", experts.size, each, groups)
-        found = [self.add("mixed", "transform", made, "router", shape=shape(rows, hidden))]
+        made, several = list[str](), len(busy) > 1
+        sizes = [sum(each * count for each, count in busy.items())] if several else [*busy.values(), *busy]
+        self.add("sent", "transform", "norm2", "router", shape=[*sizes, hidden])
+        for each, count in busy.items():
+            own = f"-{each}" if several else ""
+            sent = self.add(f"sent{own}", "view", "sent", shape=[count, each, hidden]) if several else "sent"
+            made.append(self.feed_forward(f"experts{own}.", sent, experts.size, each, count))
+        found = [self.add("mixed", "transform", *made, "router", shape=shape(rows, hidden))]
         if experts.shared:
             found.append(self.feed_forward("shared.", "norm2", experts.shared * experts.size))
         return found
@@ -149,7 +158,13 @@ def shape(rows: int, columns: int) -> list[int]:
     return [rows, columns] if rows > 1 else [columns]
 
 
-def spread(rows: int, experts: int) -> tuple[int, int]:
-    """Busy experts, and rows of each, for `rows` spread evenly: as few experts as hold the rows."""
-    each = -(-rows // experts)
-    return -(-rows // each), each
+def spread(rows: int, loads: Sequence[float]) -> dict[int, int]:
+    """Number of experts by rows of each, for `rows` spread by the experts' loads, rounded up: the busiest first, as few
+    experts as hold the rows."""
+    exact = [Fraction(repr(load)) for load in sorted(loads, reverse=True)]  # 0.1 is a tenth
+    found, left, whole = Counter[int](), rows, sum(exact)
+    for load in exact:
+        if left > 0:
+            each = math.ceil(rows * load / whole)
+            found[each], left = found[each] + 1, left - each
+    return dict(found)

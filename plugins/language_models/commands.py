@@ -17,6 +17,12 @@ def _sizes(ctx: click.Context, option: click.Parameter, text: str) -> tuple[int,
     return sizes_of(text)
 
 
+def _loads(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
+    from .texts import loads_of
+
+    return loads_of(text) if text else ()
+
+
 def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
     from .texts import density_of
 
@@ -41,6 +47,10 @@ def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
     "--weights", "density", default="1", callback=_density, metavar="SHARE|N:M",
     help="Nonzeros among the weights of blocks, such as 0.5 or 2:4.  [default: dense]",
 )  # fmt: skip
+@click.option(
+    "--experts", "loads", default="", callback=_loads, metavar="TOKENS,...|CSV",
+    help="Tokens of each expert, in any unit, or a CSV file with a column tokens.  [default: equal]",
+)  # fmt: skip
 @click.option("--weight-bits", type=click.IntRange(1, 64), help="Of weights.  [default: the hardware's word]")
 @click.option("--group", type=click.IntRange(min=1), help="Weights that share a 16-bit scale.  [default: no scales]")
 @click.option("--cache-bits", type=click.IntRange(1, 64), help="Of keys and values.  [default: those of activations]")
@@ -61,7 +71,7 @@ def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
 def language_model(
     model: str, hardware: str, contexts: tuple[int, ...], batches: tuple[int, ...], prompts: int, phase: str,
     plugin_dirs: tuple[str, ...], out: str, quiet: bool, weight_bits: int | None, cache_bits: int | None,
-    activation_bits: int | None, group: int | None, **how: Any,
+    activation_bits: int | None, group: int | None, loads: tuple[float, ...], **how: Any,
 ) -> None:  # fmt: skip
     """Run a language MODEL: tokens per second, energy and bytes per token.
 
@@ -69,6 +79,8 @@ def language_model(
     prompt, or decoding a token of each sequence. The roofline is the least time of weights and cache at the bandwidth
     of DRAM, and of all multiplications. With --out the same command resumes a stopped run, further contexts and batches
     reuse equal layers, and DIR gets serving.csv, serving.json, a figure, and a plan per part."""
+    import attrs
+
     from sparsemap.cli import output
     from sparsemap.cli.answers import answers
     from sparsemap.cli.networks import study_progress
@@ -87,6 +99,13 @@ def language_model(
             option = next(one.opts[0] for one in ctx.command.params if one.name == name)
             why = "reads one image" if name == "contexts" else "is an encoder, without a cache"
             raise click.UsageError(f"{option}: {found.name} {why}")
+    if loads and not found.experts:
+        raise click.UsageError(f"--experts: {found.name} has no experts")
+    if loads:
+        try:
+            found = attrs.evolve(found, experts=attrs.evolve(found.experts, loads=loads))
+        except ValueError as error:
+            raise click.UsageError(f"--experts: {error}") from None
     bits = {"weight": weight_bits, "cache": cache_bits, "activation": activation_bits, "group": group}
 
     def watched(cells: Any) -> AbstractContextManager[Any]:

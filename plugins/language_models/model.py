@@ -14,6 +14,7 @@ vocabulary = 1000
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import attrs
@@ -38,10 +39,18 @@ class Experts:
     """Experts for every token, without routing."""
     dense_first: int = attrs.field(default=0, validator=FROM_ZERO)
     """First blocks with a single feed-forward network of the model's size instead."""
+    loads: tuple[float, ...] = attrs.field(default=(), validator=attrs.validators.deep_iterable(FROM_ZERO))
+    """Tokens of each routed expert, in any unit, such as counts of a trace; empty: all equal."""
 
     def __attrs_post_init__(self) -> None:
         if self.active > self.count:
             raise ValueError(f"active = {self.active}, expected at most count = {self.count}")
+        if self.loads and len(self.loads) != self.count:
+            raise ValueError(f"loads has {len(self.loads)} numbers, expected count = {self.count}")
+        whole, most = math.fsum(self.loads), max(self.loads, default=0.0)
+        if self.loads and not 0.0 < most * self.active <= whole * (1.0 + 1e-9) < math.inf:
+            told = f"loads[{self.loads.index(most)}] is {most:g} of {whole:g}"
+            raise ValueError(f"{told}, expected more than 0, and of all at most 1 / active = {1 / self.active:.3g}")
 
 
 @attrs.frozen(kw_only=True)

@@ -45,10 +45,11 @@ def _cells(step: ServedStep) -> list[str]:
 
 def about(serving: Serving) -> list[str]:
     """Model, widths and searches, in lines."""
-    bits, known = serving.widths, serving.about
+    bits, known, loads = serving.widths, serving.about, serving.loads
+    skew = f"; busiest of {len(loads)} experts: {max(loads) * len(loads) / sum(loads):.3g}x the mean" if loads else ""
     return [
         f"{serving.model.name} on {serving.hardware}: {format_count(serving.model.parameters)} parameters; "
-        f"weights {bits.weight:g} bits, cache {bits.cache} bits, activations {bits.activation} bits",
+        f"weights {bits.weight:g} bits, cache {bits.cache} bits, activations {bits.activation} bits{skew}",
         f"{serving.searches} searches of {known['budget']:,} designs each, {known['searcher']}, seed {known['seed']}; "
         "energy and bytes are those of a token",
     ]

@@ -36,12 +36,18 @@ class Serving:
     about: Mapping[str, Any]
     """Budget, seed, searcher and space of the searches."""
 
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Tokens of each expert, in any unit; empty: equal, or no experts."""
+        return self.model.experts.loads if self.model.experts else ()
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         bits = {key: getattr(self.widths, key) for key in ("weight", "cache", "activation")}
         return {
             "model": self.model.name, "hardware": self.hardware, "parameters": self.model.parameters,
-            "bits": bits, **self.about, "searches": self.searches, "steps": [step.row() for step in self.steps],
+            "bits": bits, "expert_loads": [*self.loads], **self.about, "searches": self.searches,
+            "steps": [step.row() for step in self.steps],
         }  # fmt: skip
 
 

@@ -1,11 +1,17 @@
-"""Texts of options: sizes, and shares of nonzeros."""
+"""Texts of options: sizes, loads of experts, and shares of nonzeros."""
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
+
+from sparsemap.csv_files import read_csv
+from sparsemap.errors import listed
 
 SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
 
@@ -18,6 +24,32 @@ def sizes_of(text: str) -> tuple[int, ...]:
         wrong = parts[found.index(None)]
         raise click.BadParameter(f"{wrong!r} is no number from 1 on; expected numbers such as 512 or 4k, with commas")
     return tuple(dict.fromkeys(int(one[1]) * (1024 if one[2] else 1) for one in found if one))
+
+
+def loads_of(text: str) -> tuple[float, ...]:
+    """Numbers with commas, or the column `tokens` of a CSV file."""
+    return tuple(
+        _number(load, "tokens of each expert, such as 3,2,1, or a CSV file") for (load,) in _rows(text, "tokens")
+    )
+
+
+def _rows(text: str, *columns: str) -> list[list[str]]:
+    """Parts between commas, each split at colons; or these columns of a CSV file."""
+    if not text.endswith(".csv"):
+        return [part.strip().split(":") for part in text.split(",")]
+    if not Path(text).is_file():
+        raise click.BadParameter(f"no file {text}")
+    rows = read_csv(text)
+    if absent := [name for name in columns if any(row.get(name) is None for row in rows or [{}])]:
+        raise click.BadParameter(f"{text}: no column '{absent[0]}', found {listed(rows[0] if rows else ())}")
+    return [[row[name] for name in columns] for row in rows]
+
+
+def _number(text: str, expected: str) -> float:
+    with suppress(ValueError):
+        if 0.0 <= (found := float(text)) < math.inf:
+            return found
+    raise click.BadParameter(f"{text!r} is no number from 0 on; expected {expected}")
 
 
 def density_of(text: str) -> Any:

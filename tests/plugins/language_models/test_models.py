@@ -56,7 +56,34 @@ def test_macs_and_weights_and_cache_of_a_step_equal_the_closed_form(registry, na
 
 
 def test_rows_spread_over_as_few_experts_as_hold_the_rows():
-    assert spread(6, 64) == (6, 1) and spread(96, 64) == (48, 2) and spread(2048 * 2, 8) == (8, 512)
+    even = [
+        spread(rows, [load] * count) for rows, count, load in ((6, 64, 1), (96, 64, 0.1), (99, 64, 7), (4096, 8, 1))
+    ]
+    assert even == [{1: 6}, {2: 48}, {2: 50}, {512: 8}]
+    assert spread(100, [0.1, 0.3, 0.2, 0.1, 0.3]) == {30: 2, 20: 1, 10: 2} and spread(4, [5, 0, 3, 1]) == {3: 1, 2: 1}
+
+
+MOE = {**TINY, "name": "moe", "experts": {"count": 4, "active": 2, "size": 128}}
+
+
+def test_skewed_experts_multiply_rows_by_their_loads_and_read_the_weights_of_busy_ones(registry):
+    """64 tokens choose two experts each, by loads of 4, 2, 2 and 0: 64, 32 and 32 rows, each with three matrices."""
+
+    def counted(**own):
+        model = registry.build("language-model", {**MOE, "experts": {**MOE["experts"], **own}})
+        _, some = nodes(registry, model, Point("prefill", 64, 1))["expert-block"]
+        return [node for node in some if "expert" in node.name and node.loops], some
+
+    skewed, every = counted(loads=[2, 4, 0, 2])
+    assert sum(node.macs for node in skewed) == 3 * 256 * 128 * (64 + 32 + 32) == sum(x.macs for x in counted()[0])
+    assert weights_of(skewed) == 3 * 256 * 128 * 3
+    assert len({node.content for node in skewed}) == 2 * 2, "a search of up and down for each number of rows"
+    sent = next(node for node in every if node.name == "sent")
+    assert sent.shape == (128, 256) and not any(node.piece.moves for node in every if node.name.startswith("sent-"))
+    same, plain = (
+        [(x.name, x.content, x.inputs, x.shape) for x in counted(**own)[1]] for own in ({"loads": [7] * 4}, {})
+    )
+    assert same == plain
 
 
 def test_an_encoder_has_neither_cache_nor_decoder_head(registry):
@@ -144,6 +171,13 @@ def test_other_widths_are_a_table_by_tensor_with_the_share_of_a_scale():
         ({"vocabulary": 0}, "vocabulary is missing, expected tokens, or an image"),
         ({"experts": {"count": 4, "active": 5, "size": 8}}, "experts: active = 5, expected at most count = 4"),
         ({"experts": {"count": 4, "active": 1, "size": 8, "dense_first": 3}}, "expected at most layers = 2"),
+        ({"experts": {**MOE["experts"], "loads": [3, 1]}}, "experts: loads has 2 numbers, expected count = 4"),
+        (
+            {"experts": {**MOE["experts"], "loads": [1, 1, 1, 4]}},
+            "loads[3] is 4 of 7, expected more than 0, and of all at most",
+        ),
+        ({"experts": {**MOE["experts"], "loads": [0] * 4}}, "loads[0] is 0 of 0, expected more than 0"),
+        ({"experts": {**MOE["experts"], "loads": [1, 1, 1, -1]}}, "experts.loads: is -1.0, expected at least 0"),
         ({"image": {"size": 224, "patch": 16, "classes": 10}}, "image is for an encoder, expected encoder = true"),
         ({"image": {"size": 224, "patch": 15, "classes": 10}}, "image: patch = 15 does not divide size = 224"),
     ],

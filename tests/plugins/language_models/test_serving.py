@@ -229,9 +229,55 @@ def test_jobs_change_nothing(small):
     assert alone == both and [step["phase"] for step in alone["steps"]] == ["decode"]
 
 
+MOE = SMALL.replace('"small"', '"moe"') + "experts = { count = 4, active = 2, size = 256 }\n"
+
+
+def test_a_trace_of_experts_decides_macs_and_bytes_of_weights_and_even_loads_change_nothing(tmp_path, monkeypatch):
+    """Four sequences choose eight times: 4, 2 and 2 rows by the trace; weights of three experts cross DRAM, once each."""
+    monkeypatch.chdir(tmp_path)
+    Path("moe.toml").write_text(MOE, "utf-8")
+    Path("trace.csv").write_text("expert,tokens\n0,25\n1,50\n2,0\n3,25\n", "utf-8")
+    words = (
+        "run",
+        "moe.toml",
+        "--hardware",
+        "mobile",
+        "--context",
+        16,
+        "--phase",
+        "decode",
+        "--batch",
+        4,
+        "--budget",
+        8,
+    )
+    plain, even, skewed = (
+        json.loads(run(*words, "--json", *more).stdout)
+        for more in ((), ("--experts", "3,3,3,3"), ("--experts", "trace.csv"))
+    )
+    assert (even["steps"], even["searches"]) == (plain["steps"], plain["searches"])
+    assert (plain["expert_loads"], skewed["expert_loads"]) == ([], [25, 50, 0, 25])
+    (one,), (other,) = even["steps"], skewed["steps"]
+    expert = 3 * 512 * 256
+    assert (
+        other["macs"]
+        == one["macs"]
+        == 3 * (4 * (512 * 64 * 20 + 512 * 4) + 8 * expert + 4 * 2 * 8 * 64 * 16) + 4 * 512 * 2000
+    )
+    assert one["least_weight_bytes"] - other["least_weight_bytes"] == 2 * 3 * expert
+    for step in (one, other):
+        assert step["least_weight_bytes"] <= 4 * step["weights_bytes_per_token"] <= 1.1 * step["least_weight_bytes"]
+    assert "busiest of 4 experts: 2x the mean" in run(*words, "--experts", "trace.csv").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
+        (("small.toml", "--hardware", "mobile", "--experts", "1,2"), "--experts: small has no experts"),
+        (("mixtral-8x7b", "--hardware", "mobile", "--experts", "1,2"), "--experts: loads has 2 numbers, expected count = 8"),
+        (("mixtral-8x7b", "--hardware", "mobile", "--experts", "1,x"), "'x' is no number from 0 on; expected tokens of each"),
+        (("mixtral-8x7b", "--hardware", "mobile", "--experts", "no.csv"), "no file no.csv"),
+        (("mixtral-8x7b", "--hardware", "mobile", "--experts", "odd.csv"), "odd.csv: no column 'tokens', found expert, tokns"),
         (("llama3-8", "--hardware", "mobile"), "no language-model 'llama3-8'; did you mean 'llama3-8b'?"),
         (("llama3-8b", "--hardware", "mobil"), "no hardware 'mobil'; did you mean 'mobile'?"),
         (("llama3-8b", "--hardware", "mobile", "--context", "4k,0"), "'--context': '0' is no number from 1 on"),
@@ -242,7 +288,8 @@ def test_jobs_change_nothing(small):
         (("llama3-8b",), "Missing option '--hardware'"),
     ],
 )  # fmt: skip
-def test_wrong_words_are_told_in_a_line(words, fault):
+def test_wrong_words_are_told_in_a_line(words, fault, small):
+    Path("odd.csv").write_text("expert,tokns\n0,3\n", "utf-8")
     assert fault in run("run", *words, code=2).output
 
 
