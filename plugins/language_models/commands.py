@@ -23,6 +23,12 @@ def _loads(ctx: click.Context, option: click.Parameter, text: str) -> tuple[floa
     return loads_of(text) if text else ()
 
 
+def _lengths(ctx: click.Context, option: click.Parameter, text: str) -> dict[int, float]:
+    from .texts import lengths_of
+
+    return lengths_of(text) if text else {}
+
+
 def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
     from .texts import density_of
 
@@ -35,6 +41,10 @@ def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
 @click.option(
     "--context", "contexts", callback=_sizes, default="2k", show_default=True, metavar="TOKENS,...",
     help="Tokens of a sequence: the prompt of prefill, and what decode has seen, its own token included.",
+)  # fmt: skip
+@click.option(
+    "--lengths", default="", callback=_lengths, metavar="TOKENS:SHARE,...|CSV",
+    help="In place of --context: lengths with shares, or a CSV file with columns length and count; adds their mean.",
 )  # fmt: skip
 @click.option(
     "--batch", "batches", callback=_sizes, default="1", show_default=True, metavar="N,...", help="Sequences at a time.",
@@ -94,11 +104,14 @@ def language_model(
     found = registry.resolve("language-model", model)
     ctx = click.get_current_context()
     unfit = {"cache_bits": found.encoder, "prompts": found.encoder, "contexts": found.image is not None}
+    unfit["lengths"] = unfit["contexts"]
     for name in (name for name, wrong in unfit.items() if wrong):
         if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
             option = next(one.opts[0] for one in ctx.command.params if one.name == name)
-            why = "reads one image" if name == "contexts" else "is an encoder, without a cache"
+            why = "reads one image" if name in ("contexts", "lengths") else "is an encoder, without a cache"
             raise click.UsageError(f"{option}: {found.name} {why}")
+    if how["lengths"] and ctx.get_parameter_source("contexts") is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--lengths: give either lengths or --context")
     if loads and not found.experts:
         raise click.UsageError(f"--experts: {found.name} has no experts")
     if loads:
@@ -111,7 +124,7 @@ def language_model(
     def watched(cells: Any) -> AbstractContextManager[Any]:
         return study_progress(quiet, cells, out)
 
-    points = points_of(found, contexts, batches, phase, prompts)
+    points = points_of(found, tuple(how["lengths"]) or contexts, batches, phase, prompts)
     if out and not how["overwrite"]:
         check(Path(out), found.name)
     serving = served(registry, found, hardware, points, bits, out, watched=watched, plugin_dirs=plugin_dirs, **how)

@@ -36,8 +36,9 @@ def _cells(step: ServedStep) -> list[str]:
     point, roof = step.point, step.roofline
     energy = scaled_text(step.energy_pj * 1e-12 / step.tokens, "J")
     limit = f"{step.limit[0].removeprefix('bandwidth of ')} {percent(step.limit[1])}"
+    context = "mean " * (step.lengths > 1) + f"{point.tokens:,.0f}"
     return [
-        point.phase, f"{point.tokens:,}", f"{point.batch:,}", scaled_text(step.seconds, "s"), f"{step.per_s:,.4g}",
+        point.phase, context, f"{point.batch:,}", scaled_text(step.seconds, "s"), f"{step.per_s:,.4g}",
         f"{step.tokens / roof.seconds:,.4g}", percent(step.of_roofline), roof.binding, energy,
         *(bytes_text(step.moved[kind] / step.tokens) for kind in BYTES), limit,
     ]  # fmt: skip
@@ -83,7 +84,7 @@ def figure(serving: Serving) -> Figure:
     phases = list(dict.fromkeys(step.point.phase for step in serving.steps))
     drawn, panels = subplots(1, len(phases), (3.6 * len(phases), 2.8), squeeze=False)
     for phase, axes in zip(phases, panels[0], strict=True):
-        some = [step for step in serving.steps if step.point.phase == phase]
+        some = [step for step in serving.steps if step.point.phase == phase and step.lengths == 1]
         for index, batch in enumerate(dict.fromkeys(step.point.batch for step in some)):
             own = [step for step in some if step.point.batch == batch]
             contexts, look = [step.point.tokens for step in own], {"color": COLOURS[index % len(COLOURS)]}

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SearchError, listed
+from sparsemap.files import grouped
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem.load import piece_of
 from sparsemap.study.cells import Cell, Outcome, no_design, not_of_a_search
@@ -68,9 +69,10 @@ def points_of(
 def served(
     registry: Registry, model: LanguageModel, hardware: Any, points: Sequence[Point], bits: Mapping[str, int | None],
     out: str = "", jobs: int = 1, watched: Callable[[Sequence[Cell]], Any] | None = None, overwrite: bool = False,
-    plugin_dirs: Sequence[str] = (), density: Any = 1.0, **how: Any,
+    plugin_dirs: Sequence[str] = (), density: Any = 1.0, lengths: Mapping[int, float] | None = None, **how: Any,
 ) -> Serving:  # fmt: skip
     """Searches and plans all steps. `bits`: arguments of `Widths.of`; `density`: of weights; `how`: of `plan_of`.
+    `lengths`: shares of the tokens of points, for a mean behind all lengths of a phase and batch.
 
     `watched` is a context with the progress of the searches. SearchError for layers without a design."""
     chip = piece_of(registry, "hardware", hardware)
@@ -98,9 +100,12 @@ def served(
             if not each.complete:
                 raise SearchError(f"{each.base.network} on {chip.name}: {each.error}")
         steps = tuple(ServedStep.of(model, point, widths, own, results) for point, own in searches.points.items())
+        if lengths and len(lengths) > 1:
+            groups = grouped(steps, lambda step: (step.point.phase, step.point.batch)).values()
+            steps = tuple(step for group in groups for step in (*group, ServedStep.mean(group, lengths)))
         base = next(iter(results.values())).base
         about = {key: getattr(base, key) for key in ("searcher", "space", "technology", "budget", "seed")}
-        about |= {"density": density}
+        about |= {"density": density, "lengths": {str(tokens): share for tokens, share in (lengths or {}).items()}}
         return Serving(
             model=model, hardware=base.hardware, widths=widths, steps=steps, searches=len(searches.cells), about=about
         )

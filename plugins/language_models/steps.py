@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ from .widths import Widths
 BYTES = ("weights", "cache", "activations")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Roofline:
     """Least time of a step: nonzero weights and cache cross the outermost level once, and all multipliers work on
     nonzeros."""
@@ -31,6 +31,7 @@ class Roofline:
     cache_bytes: float
     memory_s: float
     compute_s: float
+    seconds: float
 
     @classmethod
     def of(
@@ -45,17 +46,8 @@ class Roofline:
         words = min(float(chip.bandwidth[0]), float(chip.read_bandwidth[0]))
         bandwidth = words * float(chip.word_bits[0]) / 8.0 * clock
         compute = math.fsum(one.part.count * one.least_cycles for one in parts) / clock
-        return cls(
-            macs=macs,
-            weight_bytes=weights,
-            cache_bytes=cache,
-            memory_s=(weights + cache) / bandwidth,
-            compute_s=compute,
-        )
-
-    @property
-    def seconds(self) -> float:
-        return max(self.memory_s, self.compute_s)
+        memory = (weights + cache) / bandwidth
+        return cls(macs, weights, cache, memory, compute, max(memory, compute))
 
     @property
     def binding(self) -> str:
@@ -75,6 +67,27 @@ class ServedStep:
     limits: Mapping[str, float]
     """Share of the time by limit, the largest first."""
     roofline: Roofline
+    lengths: int = 1
+    """Lengths of which this is the mean."""
+
+    @classmethod
+    def mean(cls, steps: Sequence[ServedStep], shares: Mapping[int, float]) -> ServedStep:
+        """Steps of a phase and batch with their shares, by tokens of a sequence, as one step of mean length: speed is
+        all tokens over all seconds, energy and bytes are those of all tokens."""
+
+        def mean(numbers: Iterable[float]) -> Any:
+            return math.fsum(shares[step.point.tokens] * n for step, n in zip(steps, numbers, strict=True))
+
+        seconds, roofs = mean(step.seconds for step in steps), [attrs.astuple(step.roofline) for step in steps]
+        names = dict.fromkeys(name for step in steps for name in step.limits)
+        limits = {n: mean(step.seconds * step.limits.get(n, 0.0) for step in steps) / seconds for n in names}
+        return cls(
+            point=attrs.evolve(steps[0].point, tokens=mean(step.point.tokens for step in steps)), seconds=seconds,
+            energy_pj=mean(step.energy_pj for step in steps),
+            moved={kind: mean(step.moved[kind] for step in steps) for kind in BYTES},
+            limits=dict(sorted(limits.items(), key=lambda one: -one[1])),
+            roofline=Roofline(*map(mean, zip(*roofs, strict=True))), lengths=len(steps),
+        )  # fmt: skip
 
     @classmethod
     def of(
@@ -123,7 +136,7 @@ class ServedStep:
         point, roof = self.point, self.roofline
         first = {"time_to_first_token_s": self.seconds if point.phase == PREFILL else None}
         return {
-            "phase": point.phase, "context": point.tokens, "batch": point.batch, "seconds": self.seconds,
+            "phase": point.phase, "context": point.tokens, "batch": point.batch, "lengths": self.lengths, "seconds": self.seconds,
             "tokens_per_s": self.per_s, **first, "energy_per_token_j": self.energy_pj * 1e-12 / self.tokens,
             **{f"{kind}_bytes_per_token": count / self.tokens for kind, count in self.moved.items()},
             "roofline_tokens_per_s": self.tokens / roof.seconds, "of_roofline": self.of_roofline, "binding": roof.binding,

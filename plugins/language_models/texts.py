@@ -1,4 +1,4 @@
-"""Texts of options: sizes, loads of experts, and shares of nonzeros."""
+"""Texts of options: sizes, shares of lengths, loads of experts, and shares of nonzeros."""
 
 from __future__ import annotations
 
@@ -18,12 +18,29 @@ SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
 
 def sizes_of(text: str) -> tuple[int, ...]:
     """Whole numbers with commas, also in units of 1,024: `1k,4k`."""
-    parts = [part.strip() for part in text.split(",")]
-    found = [SIZE.fullmatch(part) for part in parts]
-    if None in found:
-        wrong = parts[found.index(None)]
-        raise click.BadParameter(f"{wrong!r} is no number from 1 on; expected numbers such as 512 or 4k, with commas")
-    return tuple(dict.fromkeys(int(one[1]) * (1024 if one[2] else 1) for one in found if one))
+    return tuple(dict.fromkeys(_size(part.strip()) for part in text.split(",")))
+
+
+def _size(text: str) -> int:
+    if found := SIZE.fullmatch(text):
+        return int(found[1]) * (1024 if found[2] else 1)
+    raise click.BadParameter(f"{text!r} is no number from 1 on; expected numbers such as 512 or 4k, with commas")
+
+
+def lengths_of(text: str) -> dict[int, float]:
+    """Share of each length, with sum 1: `1k:0.5,4k:0.3`, or the columns `length` and `count` of a CSV file."""
+    found = dict[int, float]()
+    for row in _rows(text, "length", "count"):
+        if len(row) != 2:
+            raise click.BadParameter(
+                f"{':'.join(row)!r} is no length with a share; expected 1k:0.5,4k:0.3, for example"
+            )
+        size, share = _size(row[0]), _number(row[1], "the share of a length, such as 0.5")
+        if not share:
+            raise click.BadParameter(f"{row[1]!r} is no share above 0; leave the length {row[0]} out")
+        found[size] = found.get(size, 0.0) + share
+    whole = math.fsum(found.values())
+    return {size: share / whole for size, share in found.items()}
 
 
 def loads_of(text: str) -> tuple[float, ...]:

@@ -229,6 +229,34 @@ def test_jobs_change_nothing(small):
     assert alone == both and [step["phase"] for step in alone["steps"]] == ["decode"]
 
 
+def test_lengths_add_a_mean_row_of_tokens_over_seconds_without_a_search(small):
+    """Of 4 requests 3 have 32 tokens and 1 has 64: totals by hand, also for the roofline of each length."""
+    Path("lengths.csv").write_text("length,count\n32,2\n64,1\n32,1\n", "utf-8")
+    words = (*small[:-1], 4, "--batch", 2, "--json")
+    plain, mean, same = (
+        json.loads(run(*words, *more).stdout)
+        for more in (("--context", "32,64"), ("--lengths", "32:0.75,64:0.25"), ("--lengths", "lengths.csv"))
+    )
+    assert mean == same and mean["searches"] == plain["searches"] and mean["lengths"] == {"32": 0.75, "64": 0.25}
+    assert [(row["phase"], row["context"], row["lengths"]) for row in mean["steps"]] == [
+        (phase, context, lengths) for phase in ("prefill", "decode") for context, lengths in ((32, 1), (64, 1), (40, 2))
+    ]
+    assert [row for row in mean["steps"] if row["lengths"] == 1] == plain["steps"]
+    for (short, long, both), tokens in zip((mean["steps"][:3], mean["steps"][3:]), ((32, 64), (2, 2)), strict=True):
+        total = 0.75 * tokens[0] + 0.25 * tokens[1]
+        assert both["seconds"] == pytest.approx(0.75 * short["seconds"] + 0.25 * long["seconds"])
+        assert both["tokens_per_s"] == pytest.approx(total / both["seconds"])
+        least = [count / row["roofline_tokens_per_s"] for count, row in zip(tokens, (short, long), strict=True)]
+        assert both["roofline_tokens_per_s"] == pytest.approx(total / (0.75 * least[0] + 0.25 * least[1]))
+        for key in ("energy_per_token_j", "weights_bytes_per_token", "cache_bytes_per_token"):
+            parts = 0.75 * tokens[0] * short[key] + 0.25 * tokens[1] * long[key]
+            assert both[key] == pytest.approx(parts / total)
+    shown = run(*words[:-1], "--phase", "decode", "--lengths", "32:3,64:1", "--out", "out").stdout
+    assert "mean 40" in shown
+    rows = list(csv.DictReader(Path("out/serving.csv").read_text("utf-8").splitlines()))
+    assert [(row["context"], row["lengths"]) for row in rows] == [("32", "1"), ("64", "1"), ("40.0", "2")]
+
+
 MOE = SMALL.replace('"small"', '"moe"') + "experts = { count = 4, active = 2, size = 256 }\n"
 
 
@@ -274,6 +302,15 @@ def test_a_trace_of_experts_decides_macs_and_bytes_of_weights_and_even_loads_cha
     ("words", "fault"),
     [
         (("small.toml", "--hardware", "mobile", "--experts", "1,2"), "--experts: small has no experts"),
+        (("small.toml", "--hardware", "mobile", "--lengths", "1k"), "'1k' is no length with a share; expected 1k:0.5,4k:0.3"),
+        (("small.toml", "--hardware", "mobile", "--lengths", "1k:0"), "'0' is no share above 0"),
+        (("small.toml", "--hardware", "mobile", "--lengths", "0:1"), "'0' is no number from 1 on"),
+        (("small.toml", "--hardware", "mobile", "--lengths", "odd.csv"), "odd.csv: no column 'length', found expert, tokns"),
+        (
+            ("small.toml", "--hardware", "mobile", "--lengths", "1k:1", "--context", "1k"),
+            "--lengths: give either lengths or --context",
+        ),
+        (("vit-base-patch16", "--hardware", "mobile", "--lengths", "64:1"), "--lengths: vit-base-patch16 reads one image"),
         (("mixtral-8x7b", "--hardware", "mobile", "--experts", "1,2"), "--experts: loads has 2 numbers, expected count = 8"),
         (("mixtral-8x7b", "--hardware", "mobile", "--experts", "1,x"), "'x' is no number from 0 on; expected tokens of each"),
         (("mixtral-8x7b", "--hardware", "mobile", "--experts", "no.csv"), "no file no.csv"),
