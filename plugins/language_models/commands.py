@@ -11,54 +11,37 @@ import click
 from sparsemap.cli.verbs import SpecRunner
 
 
-def _sizes(ctx: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
-    from .texts import sizes_of
+def _read(ctx: click.Context, option: click.Parameter, text: str | None) -> Any:
+    """The value of an option in words of its own."""
+    from . import texts
 
-    return sizes_of(text)
-
-
-def _loads(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
-    from .texts import loads_of
-
-    return loads_of(text) if text else ()
-
-
-def _lengths(ctx: click.Context, option: click.Parameter, text: str) -> dict[int, float]:
-    from .texts import lengths_of
-
-    return lengths_of(text) if text else {}
-
-
-def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
-    from .texts import density_of
-
-    return density_of(text)
+    return None if text is None else texts.READERS[option.name or ""](text)
 
 
 @click.command("language-model", cls=SpecRunner, runs="language-model")
 @click.argument("model")
 @click.option("--hardware", required=True, metavar="HARDWARE", help="A name or a TOML file.")
 @click.option(
-    "--context", "contexts", callback=_sizes, default="2k", show_default=True, metavar="TOKENS,...",
+    "--context", "contexts", callback=_read, default="2k", show_default=True, metavar="TOKENS,...",
     help="Tokens of a sequence: the prompt of prefill, and what decode has seen, its own token included.",
 )  # fmt: skip
 @click.option(
-    "--lengths", default="", callback=_lengths, metavar="TOKENS:SHARE,...|CSV",
+    "--lengths", callback=_read, metavar="TOKENS:SHARE,...|CSV",
     help="In place of --context: lengths with shares, or a CSV file with columns length and count; adds their mean.",
 )  # fmt: skip
 @click.option(
-    "--batch", "batches", callback=_sizes, default="1", show_default=True, metavar="N,...", help="Sequences at a time.",
+    "--batch", "batches", callback=_read, default="1", show_default=True, metavar="N,...", help="Sequences at a time.",
 )  # fmt: skip
 @click.option(
     "--prompts", type=click.IntRange(min=1), default=1, show_default=True, help="Prompts that prefill reads at a time."
 )
 @click.option("--phase", default="", metavar="PHASE", help="prefill, decode or encode.  [default: all of the model]")
 @click.option(
-    "--weights", "density", default="1", callback=_density, metavar="SHARE|N:M",
+    "--weights", "density", default="1", callback=_read, metavar="SHARE|N:M",
     help="Nonzeros among the weights of blocks, such as 0.5 or 2:4.  [default: dense]",
 )  # fmt: skip
 @click.option(
-    "--experts", "loads", default="", callback=_loads, metavar="TOKENS,...|CSV",
+    "--experts", "loads", callback=_read, metavar="TOKENS,...|CSV",
     help="Tokens of each expert, in any unit, or a CSV file with a column tokens.  [default: equal]",
 )  # fmt: skip
 @click.option("--weight-bits", type=click.IntRange(1, 64), help="Of weights.  [default: the hardware's word]")
@@ -81,7 +64,7 @@ def _density(ctx: click.Context, option: click.Parameter, text: str) -> Any:
 def language_model(
     model: str, hardware: str, contexts: tuple[int, ...], batches: tuple[int, ...], prompts: int, phase: str,
     plugin_dirs: tuple[str, ...], out: str, quiet: bool, weight_bits: int | None, cache_bits: int | None,
-    activation_bits: int | None, group: int | None, loads: tuple[float, ...], **how: Any,
+    activation_bits: int | None, group: int | None, loads: tuple[float, ...] | None, **how: Any,
 ) -> None:  # fmt: skip
     """Run a language MODEL: tokens per second, energy and bytes per token.
 
@@ -89,8 +72,6 @@ def language_model(
     prompt, or decoding a token of each sequence. The roofline is the least time of weights and cache at the bandwidth
     of DRAM, and of all multiplications. With --out the same command resumes a stopped run, further contexts and batches
     reuse equal layers, and DIR gets serving.csv, serving.json, a figure, and a plan per part."""
-    import attrs
-
     from sparsemap.cli import output
     from sparsemap.cli.answers import answers
     from sparsemap.cli.networks import study_progress
@@ -99,32 +80,16 @@ def language_model(
 
     from .report import WIDE, about, check, draw, table, write
     from .serving import points_of, served
+    from .texts import fitting
 
     registry = load(plugin_dirs=plugin_dirs)
-    found = registry.resolve("language-model", model)
-    ctx = click.get_current_context()
-    unfit = {"cache_bits": found.encoder, "prompts": found.encoder, "contexts": found.image is not None}
-    unfit["lengths"] = unfit["contexts"]
-    for name in (name for name, wrong in unfit.items() if wrong):
-        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            option = next(one.opts[0] for one in ctx.command.params if one.name == name)
-            why = "reads one image" if name in ("contexts", "lengths") else "is an encoder, without a cache"
-            raise click.UsageError(f"{option}: {found.name} {why}")
-    if how["lengths"] and ctx.get_parameter_source("contexts") is not click.core.ParameterSource.DEFAULT:
-        raise click.UsageError("--lengths: give either lengths or --context")
-    if loads and not found.experts:
-        raise click.UsageError(f"--experts: {found.name} has no experts")
-    if loads:
-        try:
-            found = attrs.evolve(found, experts=attrs.evolve(found.experts, loads=loads))
-        except ValueError as error:
-            raise click.UsageError(f"--experts: {error}") from None
+    found = fitting(registry.resolve("language-model", model), click.get_current_context(), loads)
     bits = {"weight": weight_bits, "cache": cache_bits, "activation": activation_bits, "group": group}
 
     def watched(cells: Any) -> AbstractContextManager[Any]:
         return study_progress(quiet, cells, out)
 
-    points = points_of(found, tuple(how["lengths"]) or contexts, batches, phase, prompts)
+    points = points_of(found, tuple(how["lengths"] or contexts), batches, phase, prompts)
     if out and not how["overwrite"]:
         check(Path(out), found.name)
     serving = served(registry, found, hardware, points, bits, out, watched=watched, plugin_dirs=plugin_dirs, **how)

@@ -1,17 +1,22 @@
-"""Texts of options: sizes, shares of lengths, loads of experts, and shares of nonzeros."""
+"""Options in words: sizes, shares of lengths, loads of experts, shares of nonzeros; and whether they suit a model."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
+from click.core import ParameterSource
 
 from sparsemap.csv_files import read_csv
 from sparsemap.errors import listed
+
+from .model import LanguageModel
 
 SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
 
@@ -45,9 +50,8 @@ def lengths_of(text: str) -> dict[int, float]:
 
 def loads_of(text: str) -> tuple[float, ...]:
     """Numbers with commas, or the column `tokens` of a CSV file."""
-    return tuple(
-        _number(load, "tokens of each expert, such as 3,2,1, or a CSV file") for (load,) in _rows(text, "tokens")
-    )
+    expected = "tokens of each expert, such as 3,2,1, or a CSV file"
+    return tuple(_number(":".join(row), expected) for row in _rows(text, "tokens"))
 
 
 def _rows(text: str, *columns: str) -> list[list[str]]:
@@ -58,7 +62,7 @@ def _rows(text: str, *columns: str) -> list[list[str]]:
         raise click.BadParameter(f"no file {text}")
     rows = read_csv(text)
     if absent := [name for name in columns if any(row.get(name) is None for row in rows or [{}])]:
-        raise click.BadParameter(f"{text}: no column '{absent[0]}', found {listed(rows[0] if rows else ())}")
+        raise click.BadParameter(f"{text}: no column '{absent[0]}', found {listed(rows[0]) if rows else 'no row'}")
     return [[row[name] for name in columns] for row in rows]
 
 
@@ -78,3 +82,30 @@ def density_of(text: str) -> Any:
     elif re.fullmatch(r"1|0?\.\d*[1-9]\d*", text):
         return float(text)
     raise click.BadParameter(f"{text!r} is no share of nonzeros; expected 0.5 or 2:4, for example")
+
+
+READERS = {"contexts": sizes_of, "lengths": lengths_of, "batches": sizes_of, "density": density_of, "loads": loads_of}
+"""By option in the words of its own."""
+
+
+def fitting(model: LanguageModel, ctx: click.Context, loads: Sequence[float] | None) -> LanguageModel:
+    """The model with `loads` of its experts; UsageError for options of a command that do not suit the model."""
+    given = {one.name: one.opts[0] for one in ctx.command.params if one.name}
+    given = {key: option for key, option in given.items() if ctx.get_parameter_source(key) != ParameterSource.DEFAULT}
+    unfit = {
+        ("cache_bits", "prompts"): "is an encoder, without a cache" if model.encoder else "",
+        ("contexts", "lengths"): "reads one image" if model.image else "",
+        ("loads",): "" if model.experts else "has no experts",
+    }
+    for keys, why in unfit.items():
+        for key in keys:
+            if why and key in given:
+                raise click.UsageError(f"{given[key]}: {model.name} {why}")
+    if {"contexts", "lengths"} <= given.keys():
+        raise click.UsageError("--lengths: give either lengths or --context")
+    if not model.experts or loads is None:
+        return model
+    try:
+        return attrs.evolve(model, experts=attrs.evolve(model.experts, loads=tuple(loads)))
+    except ValueError as error:
+        raise click.UsageError(f"--experts: {error}") from None

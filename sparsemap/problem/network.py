@@ -157,7 +157,7 @@ def _activation(registry: Registry, type_name: str, loops: Loops | None) -> Oper
         found: Operation = registry.build("operation", {"type": type_name})
         if found.wordwise and found.shape(((2, 3),)) == (2, 3):
             return found
-    raise SpecError.at("", "activation", f"is '{type_name}', expected an operation on single words, such as 'gelu'")
+    raise SpecError.at("", "activation", f"is '{type_name}', expected an operation on single words of one input")
 
 
 def _piece(

@@ -96,8 +96,8 @@ def test_an_activation_is_free_without_a_unit(without: dict[str, FusedLayer]) ->
     ("value", "fault"),
     [
         ("gellu", "activation: no operation 'gellu'; did you mean 'gelu'?"),
-        ("norm", "activation: is 'norm', expected an operation on single words, such as 'gelu'"),
-        ("add", "activation: is 'add', expected an operation on single words, such as 'gelu'"),
+        ("norm", "activation: is 'norm', expected an operation on single words of one input"),
+        ("add", "activation: is 'add', expected an operation on single words of one input"),
     ],
 )
 def test_a_wrong_activation_is_told_with_its_key(value: str, fault: str) -> None:
