@@ -53,6 +53,7 @@ def about(serving: Serving) -> list[str]:
         f"weights {bits.weight:g} bits, cache {bits.cache} bits, activations {bits.activation} bits{skew}",
         f"{serving.searches} searches of {known['budget']:,} designs each, {known['searcher']}, seed {known['seed']}; "
         "energy and bytes are those of a token",
+        *serving.hints,
     ]
 
 

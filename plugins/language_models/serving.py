@@ -16,6 +16,7 @@ from sparsemap.problem.load import piece_of
 from sparsemap.study.cells import Cell, Outcome, no_design, not_of_a_search
 from sparsemap.study.study import Progress, run_cells
 
+from .hints import hints_of
 from .model import LanguageModel
 from .parts import parts_of
 from .points import DECODE, ENCODE, PREFILL, Point
@@ -36,6 +37,8 @@ class Serving:
     """Distinct searches of layers."""
     about: Mapping[str, Any]
     """Budget, seed, searcher and space of the searches."""
+    hints: tuple[str, ...] = ()
+    """Units that the hardware lacks, see `hints_of`."""
 
     @property
     def loads(self) -> tuple[float, ...]:
@@ -48,7 +51,7 @@ class Serving:
         return {
             "model": self.model.name, "hardware": self.hardware, "parameters": self.model.parameters,
             "bits": bits, "expert_loads": [*self.loads], **self.about, "searches": self.searches,
-            "steps": [step.row() for step in self.steps],
+            "steps": [step.row() for step in self.steps], "hints": [*self.hints],
         }  # fmt: skip
 
 
@@ -106,6 +109,8 @@ def served(
         base = next(iter(results.values())).base
         about = {key: getattr(base, key) for key in ("searcher", "space", "technology", "budget", "seed")}
         about |= {"density": density, "lengths": {str(tokens): share for tokens, share in (lengths or {}).items()}}
+        plan = searches.plans[0].plan
         return Serving(
-            model=model, hardware=base.hardware, widths=widths, steps=steps, searches=len(searches.cells), about=about
-        )
+            model=model, hardware=base.hardware, widths=widths, steps=steps, searches=len(searches.cells), about=about,
+            hints=hints_of(plan.problem(plan.cells[0]), density, widths, steps),
+        )  # fmt: skip

@@ -229,6 +229,43 @@ def test_jobs_change_nothing(small):
     assert alone == both and [step["phase"] for step in alone["steps"]] == ["decode"]
 
 
+DENSE = {"extends": "mobile", "name": "dense", "levels": {"GLB": {"gate_skip": False}, "PEB": {"gate_skip": False}}}
+DENSE |= {"compute": {"gate_skip": False}}
+UNITS = {"extends": "mobile", "name": "units", "units": {"formats": {"P": ["bitmask"]}, "mechanisms": {}}}
+BUILT = {"formats": {"Q": ["bitmask"]}, "mechanisms": {"PEB": ["skip-p-by-q"]}}
+NARROW = "multipliers work on 16-bit words: "
+NARROW += "`compute.modes = [{ bits = [16, 4], macs = 4 }]` multiplies 16-bit by 4-bit words faster"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "density", "bits", "hints"),
+    [
+        ("mobile", {"type": "n-of-m", "n": 2, "m": 4}, {}, []),
+        (DENSE, 1.0, {}, []),
+        (DENSE, 0.5, {}, ["zeros of weights take time: `compute = { gate_skip = true }` skips them"]),
+        (
+            UNITS, 0.5, {},
+            ["zeros of weights take time: `units.mechanisms.MAC` lists what skips them, and move: `units.formats.Q` lists "
+             "formats without them"],
+        ),
+        ({**UNITS, "units": BUILT}, 0.5, {}, []),
+        (FAST, 1.0, {"weight": 4, "group": 128}, [NARROW]),
+        ("mobile-narrow", 1.0, {"weight": 4}, []),
+        ({**FAST, "vector": {"lanes": 256}}, 1.0, {}, []),
+    ],
+)  # fmt: skip
+def test_a_unit_that_the_chip_lacks_is_named_with_its_key(hardware, density, bits, hints):
+    """Arithmetic between layers is free without a vector unit, on all chips but the last."""
+    registry = load()
+    model, point = (
+        registry.build("language-model", tomllib.loads(SMALL)),
+        [Point("prefill" if bits else "decode", 64, 1)],
+    )
+    free = ["arithmetic of softmax, norms and activations is free: `vector = { lanes = 256 }` counts it"]
+    found = served(registry, model, hardware, point, bits, density=density, budget=1, **HOW)
+    assert list(found.hints) == [*hints, *([] if "vector" in hardware else free)] == found.to_dict()["hints"]
+
+
 def test_lengths_add_a_mean_row_of_tokens_over_seconds_without_a_search(small):
     """Of 4 requests 3 have 32 tokens and 1 has 64: totals by hand, also for the roofline of each length."""
     Path("lengths.csv").write_text("length,count\n32,2\n64,1\n32,1\n", "utf-8")
