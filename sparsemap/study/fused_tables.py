@@ -128,7 +128,7 @@ class FusedTables(LayerTables):
 
         A level that encodes the output on the way out needs no converter."""
         point = self.activated(one, point)
-        converter = self.fused.problem.hardware.converter
+        converter = self.fused.problem.hardware.converter if one.node.loops else None
         if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
         own = self._written(one, point)[1] if own is None else own

@@ -92,6 +92,18 @@ def test_an_activation_is_free_without_a_unit(without: dict[str, FusedLayer]) ->
     assert with_gelu(None) == without and "scores gelu" not in with_gelu(UNIT, "free")
 
 
+def test_a_converter_beside_operations_and_an_activation_changes_nothing_without_packets(
+    slow: dict[str, FusedLayer],
+) -> None:
+    layers = [{**ATTENTION["layers"][0], "activation": "gelu"}, *ATTENTION["layers"][1:]]
+    chip = {"extends": "mobile", "name": "chip", "vector": UNIT}
+    chip["converter"] = {"words_per_cycle": 4, "pj": 1.0, "area_mm2": 0.0}
+    found = search_network({**ATTENTION, "layers": layers}, chip, 20, 0, fuse=True)
+    assert isinstance(found, FusedResult) and found.complete
+    assert [row.layer for row in found.rows] == [*with_gelu(UNIT)]
+    assert found.cycles == sum(row.cycles for row in with_gelu(UNIT).values())
+
+
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
