@@ -219,11 +219,15 @@ def roofs(
     low, high = min(reach, default=1.0) / 3, max(reach, default=1.0) * 3
 
     def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.55 * width + 0.55))
+        columns = 2 if width > 4 else 1
+        above = 0.18 * (math.ceil(len(widths) / columns) - 1) if len(widths) > 1 else 0.0
+        figure, axes = subplots(1, 1, (width, 0.55 * width + 0.55 + above))
         for at, (part, words) in enumerate(widths.items()):
             one, line = COLOURS[at % len(COLOURS)], [low, peak / words, high]
-            axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=part)
-            look: Any = {"s": sizes or 42, "color": one, "marker": MARKERS[at % len(MARKERS)], "zorder": 4}
+            dashed = words in list(widths.values())[:at]  # over the equal roof of another level
+            look: Any = {"color": one, "linewidth": 1.2, "linestyle": "--" if dashed else "-"}
+            axes.plot(line, [min(x * words, peak) for x in line], label=part, **look)
+            look = {"s": sizes or 42, "color": one, "marker": MARKERS[at % len(MARKERS)], "zorder": 4}
             dots(axes, [m for m in points if m.part == part], alpha=0.7 if sizes else 1.0, **look)
         lowest = min([low * min(widths.values(), default=1.0), *(m.at for m in points)]) / 2
         highest = max([peak, *(m.at for m in points)]) * 2.5  # what skips is above the roof
@@ -233,7 +237,7 @@ def roofs(
             least, most = each.get_view_interval()
             plain_log(each, (1, 2, 5) if most < 100 * least else (1,))
         if len(widths) > 1:
-            labels(figure, axes, 2 if width > 4 else 1)
+            labels(figure, axes, columns)
         return figure
 
     return Chart(points, draw, "roofline")

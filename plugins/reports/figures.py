@@ -149,7 +149,8 @@ def loopnest(source: PlotSource) -> Figure:
     axes.set(xlim=(0, 1), ylim=(height + len(below) + 0.4, -0.1))
     row = 0
     for depth, level in enumerate(levels):
-        inset, colour = 0.03 * depth, COLOURS[COMPUTE if level is levels[-1] else depth % len(COLOURS)]
+        inset, place = 0.03 * depth, (depth + (depth >= COMPUTE)) % len(COLOURS)
+        colour = COLOURS[COMPUTE if level is levels[-1] else place]
         box = (inset, row + 0.05), 1 - 2 * inset, height - 0.3 * depth - (row + 0.05)
         axes.add_patch(Rectangle(*box, facecolor="white", edgecolor=colour, linewidth=1.2))
         axes.add_patch(Rectangle(*box, facecolor=colour, alpha=0.07, linewidth=0))

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import figures
+from sparsemap_plugins.reports.charts import Mark, roofs
 from sparsemap_plugins.reports.figures import KINDS, WIDTH, PlotSource
 from sparsemap_plugins.reports.outcome import DesignOutcome
 
@@ -208,3 +209,15 @@ def test_the_tables_of_a_page_are_latex(folder, tmp_path):
     assert not any(re.search(r"(?<!\\)[%#_]", line) for line in body)
     rows = [line for line in body if line.endswith(r"\\")]
     assert rows and re.search(r"\$\d\.\d+\\times10\^\{\d+\}\$", text)
+
+
+@pytest.mark.parametrize("width", [3.5, 4.4])
+def test_labels_of_a_roofline_with_five_levels_are_clear_of_its_legend(width):
+    pytest.importorskip("matplotlib")
+    widths = {f"L{i}, {16 << i} words/cycle": float(16 << min(i, 3)) for i in range(5)}
+    marks = [Mark(10.0, part, at=60.0) for part in widths]
+    figure = roofs(marks, 512.0, widths, "computes per word at the level", "computes per cycle, MAC").draw(width)
+    figure.canvas.draw()
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert not axes.yaxis.label.get_window_extent().overlaps(legend.get_window_extent())
+    assert [line.get_linestyle() for line in axes.lines[:5]] == ["-", "-", "-", "-", "--"]
