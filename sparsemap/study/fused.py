@@ -273,7 +273,7 @@ class FusedPlan:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}
             tensors = one.node.loops.tensors if one.node.loops else ()
             mine |= {t.name: self._least(one.name) for t in tensors if t.output}
-            found = {tensor: max(found.get(tensor, 0), count) for tensor, count in mine.items()}
+            found |= {tensor: max(found.get(tensor, 0), count) for tensor, count in mine.items()}
         return found | dict.fromkeys(self.weights[content], self.layers[content][0].node.weights)
 
     def _least(self, name: str) -> int:

@@ -327,6 +327,22 @@ def enlarged(kind: str, **more: Any) -> dict[str, Any]:
     return {"name": "enlarged", "input": [2, 12, 12], "layers": layers}
 
 
+def test_a_product_of_data_equal_to_a_layer_with_weights_has_its_own_search_and_places():
+    """As in attention: the projection behind it has the sizes of scores times values."""
+    product, dense = {"m": 16, "k": 16, "n": 16}, {"density": {"Q": 0.9}}
+    layers = [
+        {"name": "values", "type": "linear", **product, **dense},
+        {"name": "scores", "type": "linear", **product, **dense, "inputs": ["values"]},
+        {"name": "context", "type": "matmul", **product, "inputs": ["scores", "values"]},
+        {"name": "out", "type": "linear", **product},
+    ]
+    for some in (layers, [*layers[:2], {**layers[3], "inputs": ["scores"]}, {**layers[2], "inputs": ["scores", "out"]}]):
+        found = search_network({"name": "attention", "input": [16, 16], "layers": some}, "edge", budget=20)
+        assert found.searches == 3 and {row.layer: row.weights for row in found.rows}["context"] == ""
+        weights = found.steady.pinned if found.steady else {}
+        assert "context" not in weights and (found.ahead is None or "context" not in found.ahead.words)
+
+
 def test_words_that_repeat_live_and_move_once() -> None:
     """Through views and concatenations; what is read of them is counted as often as it is read."""
     views, steps = planned(network=enlarged("view", factor=4)), planned(network=enlarged("transform"))
