@@ -235,10 +235,9 @@ class Live:
     def __init__(self, page: Callable[[], object]) -> None:
         self.page, self.next = page, 0.0
 
-    def __call__(self, write_tables: Callable[[], None]) -> None:
+    def __call__(self, write_tables: Callable[[], bool]) -> None:
         begun = time.monotonic()
-        if begun >= self.next:
-            write_tables()
+        if begun >= self.next and write_tables():
             self.page()
             ended = time.monotonic()
             self.next = ended + max(self.PAUSE_S, 9.0 * (ended - begun))

@@ -184,7 +184,7 @@ def compare(
     geometric means of the ratios with intervals of 95 %, and the formats and mechanisms of the designs. A stopped study
     is resumed; a finished study is only compared."""
     from ..study import cells, comparison
-    from ..study.effects import HEAD, effects_of, effects_text
+    from ..study.effects import HEAD, best_text, effects_of, effects_text
     from . import output as cli_output
     from .networks import outcomes_of, study_of, tell
 
@@ -210,7 +210,8 @@ def compare(
     if asked := answers():
         asked.give(found.to_dict() | {"effects": [effect.to_dict() for effect in apart]})
     elif not quiet:
-        for line in filter(None, (effects_text(apart, found.cost) if apart else "", found.about, found.verdict)):
+        first = (best_text(rows, found.cost), effects_text(apart, found.cost)) if apart else ()
+        for line in filter(None, (*first, found.about, found.verdict)):
             click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
         uses, names = found.use_rows() if found.uses else [], "<" * len(found.cells[0].names)
         effects = [HEAD, *(effect.row() for effect in apart)] if apart else []

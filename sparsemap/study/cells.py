@@ -113,13 +113,15 @@ class Outcome:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the cell in the tables, with the `verdict` on convergence, if any; `broken_bound`, score over bound, if
-        a result is below its proven bound."""
+        """The row of the cell in the tables, with the score over its bound (`gap`) and the `verdict` on convergence, if
+        any; `broken_bound`, score over bound, if a result is below its proven bound."""
         gap = self.numbers.get("lowest_gap") or self.numbers.get("gap")
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
         wrong = {"broken_bound": gap} if broken(gap, "") else {}
         counted = {"technology": self.numbers.get("technology")}
+        if self.numbers.get("gap"):
+            counted["gap"] = self.numbers["gap"]
         if state := (self.numbers.get("convergence") or {}).get("state"):
             counted["verdict"] = state
         return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | counted | wrong

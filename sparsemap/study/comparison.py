@@ -34,11 +34,11 @@ COSTS = {
     "energy_pj": "energy in pJ", "score": "score",
 }  # fmt: skip
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
-UNUSED, BROKEN, OPEN = "not used", "broken bound", "not converged"
+UNUSED, BROKEN, OPEN, SO_FAR = "not used", "broken bound", "not converged", " so far"
 """Words for a variant no design uses, for a result below its proven bound, and for noise of searches still improving."""
 WORDS = {
     "one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much",
-    OPEN: "not converged, a larger budget may tell; the seeds differ by as much",
+    OPEN: "not converged, the seeds differ by as much",
     UNUSED: "no design uses it, so that it only took the search another way",
 }  # fmt: skip
 MANY = 5
@@ -105,11 +105,21 @@ class MeanRow:
         return f"{times(self.ratio.low)} to {times(self.ratio.high)}" if known and self.ratio else "-"
 
     @property
+    def sure(self) -> bool:
+        """Whether all cells are proven in one direction, whatever other seeds find."""
+        return 0 < self.cells == self.proven and 0 in (self.better, self.worse)
+
+    @property
+    def so_far(self) -> str:
+        """Behind `better` or `worse` of searches that still improve."""
+        return SO_FAR if self.improving and not self.sure and self.word in COUNTED else ""
+
+    @property
     def word(self) -> str:
         word = self.ratio.word if self.ratio else "-"
         word = OPEN if word == "noise" and self.improving else word
-        if self.proven == self.cells and 0 in (self.better, self.worse) and self.cells:
-            word = "worse" if self.better else "better"  # whatever other seeds find
+        if self.sure:
+            word = "worse" if self.better else "better"
         return BROKEN if self.broken else UNUSED if self.uses == 0 and word in COUNTED else word
 
     def to_dict(self, over: str) -> dict[str, Any]:
@@ -117,7 +127,7 @@ class MeanRow:
         ratio, counts = self.ratio, {"cells": self.cells, "of": self.of}
         return {
             over: self.group, "variant": self.variant, "arithmetic": self.arithmetic, "geometric": ratio and ratio.mean,
-            "low": ratio and ratio.low, "high": ratio and ratio.high, "word": self.word, **counts,
+            "low": ratio and ratio.low, "high": ratio and ratio.high, "word": self.word + self.so_far, **counts,
             "reference_better": self.better, "reference_worse": self.worse,
             "proven": self.proven,
             **({} if self.uses is None else {"uses": self.uses}), **({"broken": self.broken} if self.broken else {}),
@@ -156,6 +166,8 @@ class Comparison:
     over: str = "hardware"
     """Axes of the groups of means, with commas."""
     technologies: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    budget: int = 0
+    """Designs of the largest search; 0 if unknown."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -244,7 +256,9 @@ class Comparison:
             return f"{name} has no result where {reference} has one"
         within = f" ({row.range} at 95 %)" if row.range != "-" else ""
         text = f"{name} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {reference}{within}"
-        text += f": {WORDS.get(row.word, self.called(row.word))}"
+        text += f": {WORDS.get(row.word, self.called(row.word) + row.so_far)}"
+        if self.budget and (row.so_far or row.word == OPEN):
+            text += f"; searches still improve, try a budget of {4 * self.budget:,}"
         if row.proven:
             text += ", proven" if row.proven == row.cells else f"; proven in {row.proven} of {row.cells} cells"
         for use in self.uses:
@@ -294,7 +308,7 @@ class Comparison:
         rows = [head]
         for row in self.means:
             mean = times(row.ratio.mean if row.ratio else None)
-            means = mean, row.range, self.called(row.word), times(row.arithmetic)
+            means = mean, row.range, self.called(row.word) + row.so_far, times(row.arithmetic)
             counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
             counts += [str(row.proven)] if proven else []
             counts += ["-" if row.uses is None else str(row.uses)] if used else []
@@ -398,7 +412,8 @@ def compare(
     counted = {
         name: tuple(dict.fromkeys(x["technology"] for x in some if x.get("technology"))) for name, some in chips.items()
     }
-    return Comparison(reference, variants[by], tuple(cells), by, cost, _uses(rows, chosen, by), over, counted)
+    designs = int(max((row.get("evaluations") or 0 for row in rows), default=0))
+    return Comparison(reference, variants[by], tuple(cells), by, cost, _uses(rows, chosen, by), over, counted, designs)
 
 
 def _uses(rows: Sequence[Mapping[str, Any]], chosen: Sequence[ChosenPieces], by: str) -> tuple[Use, ...]:

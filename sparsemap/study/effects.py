@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -11,9 +12,11 @@ import attrs
 
 from ..files import grouped, times
 from .cells import NAMES, axes_in
-from .comparison import NAMED, OPEN, compare, compared_axes, cost_of
+from .comparison import NAMED, OPEN, SO_FAR, compare, compared_axes, cost_of
 from .confidence import Ratio, ratio_of
 
+WORK = ("density", "dims")
+"""Axes with these keys vary the work: no value is better than another."""
 MOST = 0.02
 """Least distance from 1 of an interaction in the text."""
 
@@ -72,7 +75,11 @@ def effects_of(rows: Sequence[Mapping[str, Any]]) -> list[Effect]:
 def _alone(rows: Sequence[Mapping[str, Any]], axis: str, values: Sequence[str]) -> list[Effect]:
     found = compare(rows, values[0], axis)
     means = found.means[-len(found.others) :]
-    return [Effect((axis,), (row.variant,), (values[0],), row.ratio, row.word, row.cells) for row in means if row.ratio]
+    return [
+        Effect((axis,), (row.variant,), (values[0],), row.ratio, row.word + row.so_far, row.cells)
+        for row in means
+        if row.ratio
+    ]
 
 
 def _pairs(
@@ -94,7 +101,7 @@ def _pairs(
         if ratio is None:
             continue
         still = improving & {(a, b), (first, usual), (a, usual), (first, b)}
-        word = OPEN if still and ratio.noise else ratio.word
+        word = OPEN if still and ratio.noise else ratio.word + SO_FAR * bool(still and ratio.noise is False)
         found.append(Effect((one, other), (a, b), (first, usual), ratio, word, sum(map(len, problems))))
     return found
 
@@ -107,17 +114,38 @@ def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{times(low)} to {times(high)}"
 
 
+def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
+    """The combination of values with the least geometric mean over workloads and seeds, and its lead over the next; empty
+    for a single axis."""
+    axes = [key for key in compared_axes(axes_in(rows[0])) if len({row.get(key) for row in rows}) > 1]
+    axes = [key for key in axes if key.partition(".")[0] not in WORK]
+    some = grouped((row for row in rows if row.get(cost)), lambda row: tuple(row[key] for key in axes))
+    most = max(map(len, some.values()), default=0)
+    means = sorted(
+        (statistics.geometric_mean([row[cost] for row in each]), names)
+        for names, each in some.items()
+        if len(each) == most
+    )
+    if len(axes) < 2 or len(means) < 2:
+        return ""
+    (least, best), (more, second), *_ = means
+    of = f"of {most} cells each, {NAMED[cost]} by geometric mean"
+    names = (" with ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
+    return f"Best is {next(names)}; {next(names)} has {times(more / least)} ({of})."
+
+
 def effects_text(found: Sequence[Effect], cost: str) -> str:
     """The axis with the largest effect, the other axes, and the largest interaction."""
     alone = grouped((x for x in found if not x.pair), lambda x: x.axes[0])
-    best = [min(some, key=lambda x: x.ratio.mean) for some in alone.values()]
+    largest = sorted(alone.values(), key=lambda some: -max(x.size for x in some))
     parts = []
-    for effect in sorted(best, key=lambda x: -x.size):
+    for effect in (min(some, key=lambda x: x.ratio.mean) for some in largest):
         (axis,), (value,), (over,) = effect.axes, effect.values, effect.over
         mean, low, high = effect.ratio.mean, effect.ratio.low, effect.ratio.high
         if mean >= 1:
             value, over, mean, low, high = over, value, 1 / mean, 1 / high if high else None, 1 / low if low else None
         sure = effect.word if effect.word in ("noise", OPEN, "one seed") else f"{_range(low, high)} at 95 %"
+        sure += ", so far" * effect.word.endswith(SO_FAR)
         parts.append(f"{axis}: {value} is best, {times(mean)} of {over} ({sure})")
     pairs = [x for x in found if x.pair and x.size > MOST and x.word not in ("noise", OPEN, "one seed")]
     text = f"Effects on {NAMED[cost]}, the largest first: {'; '.join(parts)}."

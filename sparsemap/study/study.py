@@ -68,7 +68,7 @@ def run_study(
     base: str | os.PathLike[str] = "",
     cluster: str = "",
     overwrite: bool = False,
-    live: Callable[[Callable[[], None]], None] | None = None,
+    live: Callable[[Callable[[], bool]], None] | None = None,
 ) -> list[Outcome]:
     """Runs the unfinished cells of a study, `jobs` at a time, and writes the study's tables.
 
@@ -79,7 +79,8 @@ def run_study(
     with totals; for `progress` the layers of networks are cells. A failing cell does not stop the others. Ctrl-C keeps
     all finished cells, writes the tables and raises KeyboardInterrupt. A result of another search in the folder of a
     cell (`check_places`) is an error before anything runs, unless `overwrite` discards it. `live` is called after each
-    cell but the last, with a function that writes the tables so far."""
+    cell but the last, with a function that writes the tables so far, and
+    says whether there are any."""
     args = dict(registry_args or {})
     if not isinstance(study, Study):
         named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))
@@ -112,12 +113,18 @@ def run_study(
     def keep(found: list[Outcome]) -> None:
         write_tables(whole(found), folder, len(cells) + len(plans))
 
+    def write_some() -> bool:
+        """Writes the tables so far, unless a study of networks has none complete."""
+        if rows := whole(so_far):
+            write_tables(rows, folder, len(cells) + len(plans))
+        return bool(rows)
+
     so_far: list[Outcome] = []
 
     def follow(done: int, total: int, outcome: Outcome) -> None:
         so_far.append(outcome)
         if live is not None and done < total:
-            live(lambda: keep(so_far))
+            live(write_some)
         if progress is not None:
             progress(done, total, outcome)
 

@@ -198,7 +198,7 @@ def test_seeds_that_differ_because_searches_still_improve_are_no_noise():
         for seed, edp in enumerate(costs)
     ]
     found = comparison_of(rows, "a")
-    assert [row.word for row in found.means] == ["not converged"] and "a larger budget may tell" in found.verdict
+    assert [row.word for row in found.means] == ["not converged"] and "not converged, the seeds" in found.verdict
     for row in rows:
         row["verdict"] = "converged"
     assert [row.word for row in comparison_of(rows, "a").means] == ["noise"]
@@ -410,6 +410,19 @@ def test_a_proof_in_every_cell_is_no_noise_even_with_one_seed():
     found = comparison_of(table, reference="a")
     assert found.verdict.startswith("b has 1.50x the EDP of a: worse, proven.")
     assert comparison_of(table, reference="b").means[0].word == "better"
+
+
+def test_a_ratio_of_searches_that_still_improve_is_so_far_and_names_a_budget():
+    table = [
+        {"workload": "one", "hardware": "edge", "searcher": searcher, "seed": seed, "edp": edp + seed, "score": edp + seed,
+         "evaluations": 1000, "verdict": state}
+        for searcher, edp, state in (("a", 20.0, "converged"), ("b", 40.0, "improving")) for seed in (0, 1, 2)
+    ]  # fmt: skip
+    found = comparison_of(table, reference="a")
+    assert ": worse so far; searches still improve, try a budget of 4,000." in found.verdict
+    assert found.means[0].to_dict("x")["word"] == "worse so far" and "worse so far" in found.mean_rows()[1]
+    settled = comparison_of([{**row, "verdict": "converged"} for row in table], reference="a")
+    assert ": worse." in settled.verdict
 
 
 def test_a_comparison_is_markdown_in_notebooks_and_latex_in_papers():

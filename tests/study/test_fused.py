@@ -336,7 +336,10 @@ def test_a_product_of_data_equal_to_a_layer_with_weights_has_its_own_search_and_
         {"name": "context", "type": "matmul", **product, "inputs": ["scores", "values"]},
         {"name": "out", "type": "linear", **product},
     ]
-    for some in (layers, [*layers[:2], {**layers[3], "inputs": ["scores"]}, {**layers[2], "inputs": ["scores", "out"]}]):
+    for some in (
+        layers,
+        [*layers[:2], {**layers[3], "inputs": ["scores"]}, {**layers[2], "inputs": ["scores", "out"]}],
+    ):
         found = search_network({"name": "attention", "input": [16, 16], "layers": some}, "edge", budget=20)
         assert found.searches == 3 and {row.layer: row.weights for row in found.rows}["context"] == ""
         weights = found.steady.pinned if found.steady else {}

@@ -15,7 +15,7 @@ from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
 from sparsemap.study.cells import AXES, TABLE_FILES, axes_in, chosen_in, read_table
 from sparsemap.study.comparison import BROKEN, NAMED, Comparison, compare, compared_axes, cost_of
-from sparsemap.study.effects import HEAD, effects_of, effects_text
+from sparsemap.study.effects import HEAD, best_text, effects_of, effects_text
 
 from ..charts import Chart, Mark, strips
 from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
@@ -78,7 +78,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         title = title[:1].upper() + title[1:] if "." not in title else title
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if apart := effects_of(rows):
-        lines.insert(0, effects_text(apart, cost_of(rows, "seed")))
+        of_seeds = cost_of(rows, "seed")
+        lines[:0] = filter(None, (best_text(rows, of_seeds), effects_text(apart, of_seeds)))
         told = (
             "Ratios to the first value of an axis; of two axes, the ratio beyond both effects (1.00x: they multiply)."
         )
@@ -177,7 +178,9 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.group, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
+        rows.append(
+            [row.group, row.variant, mean, row.range, found.called(row.word) + row.so_far, f"{row.cells} of {row.of}"]
+        )
     head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
     own = found.by == found.over  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])

@@ -19,6 +19,7 @@ from sparsemap.cli.main import cli
 from sparsemap.cli.networks import Live
 from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
+from sparsemap.spec import toml_text
 from sparsemap.spec.units import format_count, format_energy
 from sparsemap.study.networks import search_network
 
@@ -169,6 +170,17 @@ def test_the_page_of_a_running_study_reloads_itself_and_counts_its_cells(tmp_pat
     assert ["http-equiv" in page for page in pages][0 :: len(pages) - 1] == [True, False]
     assert "cells have ended" not in pages[-1]
     assert "1 of 3 cells have ended." in pages[0]
+
+
+def test_a_running_study_of_networks_has_no_page_before_its_first_total(tmp_path, monkeypatch):
+    layers = [{"name": name, "type": "linear", "k": k, "n": 16} for name, k in (("one", 16), ("two", 32))]
+    study = {"kind": "study", "name": "nets", "networks": ["net.toml"], "hardware": ["edge", "mobile"], "budget": 5}
+    (tmp_path / "net.toml").write_text(toml_text.dumps({"kind": "network", "layers": layers}), "utf-8")
+    (tmp_path / "nets.toml").write_text(toml_text.dumps(study), "utf-8")
+    monkeypatch.setattr(Live, "PAUSE_S", 0.0)
+    done = CliRunner().invoke(cli, ["run", str(tmp_path / "nets.toml"), "--out", str(tmp_path / "out"), "--report"])
+    assert done.exit_code == 0 and "no report" not in done.output and "shows the cells as they end" in done.output
+    assert {"gap", "verdict"} <= read_csv(tmp_path / "out" / "table.csv")[0].keys() | {"verdict"}
 
 
 def test_results_are_put_side_by_side(study):
