@@ -114,11 +114,11 @@ STUDY = FileFormat("study", "`study.json` of a study; also for `table.csv`, `com
 })  # fmt: skip
 CERTIFICATE = FileFormat("certificate", "`certificate.json` of a proving search")
 CHIP = FileFormat("chip", "`design.json` of one chip for networks; also for the CSV files beside it", fields={
-    "a number": "energy_pj cycles seconds area_mm2 units_mm2 edp_js power_w? budget layer_budget seed chips valid stopped",
-    "text": "base objective share searcher",
+    "a number": "energy_pj cycles seconds area_mm2 units_mm2 edp_js power_w? budget layer_budget seed chips valid stopped worst",
+    "text": "base objective share searcher judge",
     "true or false": "fuse",
-    "a table": "reference platform searched units parts_mm2 executed hardware",
-    "a list": "networks folders constraints tried layers",
+    "a table": "reference platform searched units parts_mm2 executed hardware losses",
+    "a list": "networks folders constraints tried layers by_network",
 })  # fmt: skip
 EXPECTED = FileFormat("expected", "`expected.json` of an export for another program")
 MASKS = FileFormat("masks", "`masks.json`: kept blocks of pruned or compiled layers")

@@ -32,6 +32,10 @@ def _read(context: click.Context, option: click.Parameter, text: Any) -> Any:
     help="Runs of a network in all totals, such as resnet50=30; may be repeated.  [default: 1 each]",
 )  # fmt: skip
 @click.option(
+    "--judge", default="sum", show_default=True, type=click.Choice(["sum", "worst"]),
+    help="What the objective is of: all runs, or the network that loses most beside HARDWARE with any units.",
+)  # fmt: skip
+@click.option(
     "--objective", default="edp_js", show_default=True,
     help="A name or expression, of totals over all layers and of area_mm2.",
 )  # fmt: skip

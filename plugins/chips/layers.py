@@ -71,6 +71,13 @@ class Inner:
     """Folders of plugins."""
     runs: tuple[float, ...] = ()
     """Runs of each network in the totals; absent: one."""
+    judge: str = "sum"
+    """One of `judge.JUDGES`."""
+
+    @property
+    def judged(self) -> list[str]:
+        """Names of the networks for the judge "worst"; empty: "sum"."""
+        return folders_of(self.networks) if self.judge == "worst" else []
 
     @property
     def registry(self) -> Registry:

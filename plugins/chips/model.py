@@ -30,8 +30,9 @@ from sparsemap.searching.journal import JournalMismatch, sealed, unsealed
 from sparsemap.writing import write_text
 
 from .genes import ChipGenes
+from .judge import COSTS, Judge, Rows, moved_of
 from .layers import Inner, KnownChip, Weight, with_widest
-from .worth import AREAS, COSTS, STAGES, Leg, evaluated_chip, ruled_costs, values_of
+from .worth import STAGES, Leg, evaluated_chip, ruled_costs
 
 logger = logging.getLogger("sparsemap")
 LINES = FileFormat("chip-lines", "`chips.jsonl`: chips of a search in progress", fields={"a list": "networks"})
@@ -42,8 +43,6 @@ REASONS = {
 }
 BATCH = 16
 """Most chips in a batch; chips of a batch are compared and start from the same earlier chips."""
-MOVED = COSTS[:3]
-"""Costs reduced by a longer search."""
 NEAR = 2
 """Earlier chips with starting designs for a chip's layers, beside the best chip."""
 UNIT = 0.1
@@ -62,6 +61,8 @@ class Tried:
     """Called with the number of valid chips so far."""
     reference: KnownChip | None = None
     """Starting designs for every layer."""
+    given: Mapping[str, Any] = attrs.field(factory=dict)
+    """Costs of the given hardware for the judge."""
     weights: Sequence[Weight] = ()
     """By distinct layer, the division of designs during the comparison of chips."""
     spared: str = ""
@@ -111,7 +112,7 @@ class Tried:
     def take(self, row: dict[str, Any]) -> None:
         """Take the final row of a chip. Of two complete rows of a chip, the better result stays."""
         known = self.rows.get(row["digest"])
-        if known is None or not whole(known) or (whole(row) and row["edp"] <= known["edp"]):
+        if known is None or not whole(known) or (whole(row) and row["value"] <= known["value"]):
             self.rows[row["digest"]] = row
         if self.told is not None:
             self.told(sum(not row["reason"] for row in self.rows.values()))
@@ -180,7 +181,7 @@ def hoped(row: Mapping[str, Any]) -> dict[str, float]:
 
     In logarithms, each cost falls again by half its fall in the last stage."""
     before, now = row["course"][-2:]
-    return {name: end * math.sqrt(end / then) for name, end, then in zip(MOVED, now, before, strict=False)}
+    return {name: end * math.sqrt(end / before[name]) for name, end in now.items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -195,10 +196,26 @@ class ChipModel(CostModel):
 
     type_name: ClassVar[str] = "chip-layers"
     needs: ClassVar[tuple[str, ...]] = ("chip",)
-    costs: ClassVar[tuple[str, ...]] = COSTS
 
     inner: Inner
     """Settings of the layer searches."""
+
+    @property
+    def costs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*COSTS, *self.ratios)
+
+    @property
+    def aim(self) -> Any:
+        return objective_of(self.inner.registry, self.inner.aim, costs=COSTS)
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        """Costs for the judge "worst": for each value of the objective, the largest ratio of a network."""
+        return tuple(f"worst_{i + 1}" for i in range(len(self.aim.names))) if self.inner.judged else ()
+
+    def judge(self, problem: Problem) -> Judge:
+        given = self.tried(problem).given
+        return Judge(objective=self.aim, chip=problem.chip, networks=self.inner.judged, given=given)
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return REASONS
@@ -219,6 +236,11 @@ class ChipModel(CostModel):
         rows = [costs[digest] for digest in digests]
         reasons = np.array([1 << names.index(row["reason"]) if row["reason"] else 0 for row in rows], np.uint64)
         found = {name: np.array([np.inf if row["reason"] else row.get(name, np.inf) for row in rows]) for name in COSTS}
+        if self.ratios:
+            valid = [i for i, row in enumerate(rows) if not row["reason"]]
+            values = np.full((len(rows), len(self.ratios)), np.inf)
+            values[valid] = self.values(problem, [rows[i] for i in valid])
+            found |= dict(zip(self.ratios, values.T, strict=True))
         return Evaluation(found, reasons, names)
 
     def _raced(
@@ -238,7 +260,8 @@ class ChipModel(CostModel):
             leg = Leg(stage=stage, weights=tried.weights, seed=seed)
             asked = {one: self.asked(problem, segment, chips[one], near[one], leg) for one in going}
             for digest, row in tried.run(asked, stage, worth_of).items():
-                course = [*rows.get(digest, {}).get("course", ()), [row.get(name, np.inf) for name in COSTS]]
+                now = {name: row.get(name, np.inf) for name in moved_of(self.inner.judged)}
+                course = [*rows.get(digest, {}).get("course", ()), now]
                 rows[digest] = {**row, "course": course}
             going = [digest for digest in going if not rows[digest]["reason"]]
             if stage < len(STAGES) - 1:
@@ -248,7 +271,7 @@ class ChipModel(CostModel):
                         rows[going[place]]["stopped"] = STAGES[stage]
                 going = [digest for digest in going if "stopped" not in rows[digest]]
         for row in rows.values():
-            tried.take(row)
+            tried.take(row if row["reason"] else row | {"value": self.value(problem, row)})
         return {digest: self._hoped(problem, row, [rows[one] for one in going]) for digest, row in rows.items()}
 
     def ranked(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -264,14 +287,16 @@ class ChipModel(CostModel):
         if "stopped" not in row:
             return row | hoped(row)
         best, stage = ended[self.ranked(problem, ended)[0]], len(row["course"]) - 1
-        gains = zip(MOVED, hoped(best).values(), best["course"][stage], strict=False)
-        return row | {name: row[name] * end / then for name, end, then in gains}
+        then = best["course"][stage]
+        return row | {name: row[name] * end / then[name] for name, end in hoped(best).items()}
 
-    def values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
-        """(n, M) objective values of chips."""
-        objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
-        costs = (np.array([row[name] for row in rows], np.float64) for name in COSTS)
-        return values_of(objective, problem.chip, *costs)
+    def values(self, problem: Problem, rows: Rows) -> Array:
+        """(n, M) values of chips to the judge."""
+        return self.judge(problem).values(rows)
+
+    def value(self, problem: Problem, row: Mapping[str, Any]) -> float:
+        """The first value of a chip."""
+        return float(self.values(problem, [row])[0, 0])
 
     def asked(
         self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], leg: Leg | None
@@ -328,7 +353,7 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     on_chip = partial(inner.problem, table=found["hardware"])
     chip = with_widest(inner.networks, inner.plugin_dirs, on_chip).chip
     costs = ruled_costs(found, chip)
-    found |= {name: costs[name] for name in ("seconds", *AREAS, "power_w", "edp")}
+    found |= costs
     if leg is not None and leg.stage < len(STAGES) - 1:
         return found
     broken = broken_of(given["constraints"], chip, costs)

@@ -54,6 +54,10 @@ class ChipResult:
     searcher: str
     constraints: tuple[str, ...] = ()
     """Constraints added to the hardware's."""
+    judge: str = "sum"
+    """One of `judge.JUDGES`."""
+    losses: Mapping[str, float] = attrs.field(factory=dict)
+    """Judge "worst": objective of one run over the same on `reference`, by network."""
 
     @property
     def edp_js(self) -> float:
@@ -72,13 +76,21 @@ class ChipResult:
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
-        """Pareto front of chips in EDP and area, smallest first; the best chip counts with its longer search."""
+        """Pareto front of chips in EDP (`height`) and area, smallest first; the best chip counts with its longer search."""
         found: list[Mapping[str, Any]] = []
         final = {**self.final, "set": sizes(self.searched)}
-        for row in sorted([*self.valid, final], key=lambda row: (row["area_mm2"], edp_js(row))):
-            if not found or edp_js(row) < edp_js(found[-1]):
+        for row in sorted([*self.valid, final], key=lambda row: (row["area_mm2"], self.height(row))):
+            if not found or self.height(row) < self.height(found[-1]):
                 found.append(row)
         return found
+
+    def height(self, row: Mapping[str, Any]) -> float:
+        """EDP, or the largest ratio of a network for the judge "worst"."""
+        return [*self.judged(row).values()][-1]
+
+    def judged(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """EDP of a chip in J s; for the judge "worst" also the largest ratio of a network."""
+        return {"edp_js": edp_js(row)} | ({"worst": row["value"]} if self.losses else {})
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per distinct layer: costs of all its runs on the chip, relative to free choices on the given hardware.
@@ -107,13 +119,19 @@ class ChipResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        keys = "networks base objective share fuse folders budget layer_budget seed searcher constraints"
+        keys = "networks base objective share fuse folders budget layer_budget seed searcher constraints judge"
         return {
             **{key: getattr(self, key) for key in keys.split()},
             **_costs(self.final, "area_mm2", "units_mm2"),
+            **self.judged(self.final),
+            **({"losses": dict(self.losses)} if self.losses else {}),
             "power_w": self.final["energy_pj"] * 1e-12 / self.final["seconds"],
             "reference": _costs(self.reference),
-            **({"platform": _costs(self.platform, "area_mm2", "allowed")} if self.platform else {}),
+            **(
+                {"platform": _costs(self.platform, "area_mm2", "allowed") | self.judged(self.platform)}
+                if self.platform
+                else {}
+            ),
             "searched": _costs(self.searched, "area_mm2"),
             "units": {key: self.units(key) for key in self.final["units"]},
             "parts_mm2": dict(self.parts_mm2),
@@ -122,7 +140,7 @@ class ChipResult:
             "stopped": self.stopped,
             **({"executed": self.needed} if self.executed else {}),
             "tried": [
-                {"edp_js": edp_js(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
+                {**self.judged(row), "area_mm2": row["area_mm2"], "power_w": row["power_w"], "set": sizes(row)}
                 for row in self.valid
             ],
             "by_network": self.by_network(),
@@ -133,7 +151,7 @@ class ChipResult:
     def write(self, folder: Path) -> list[Path]:
         """Write `chip.toml`, a usable hardware; `design.json`, `layers.csv`, and the front in `front.csv`."""
         keys = (*TOTALS, "area_mm2")
-        front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
+        front = [{**self.judged(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
             CHIP_FILE: toml_text.dumps(SPEC.stamped(self.hardware)),
             RESULT_FILE: json.dumps(CHIP.stamped(self.to_dict()), indent=2) + "\n",
@@ -171,6 +189,7 @@ class ChipResult:
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
             *beside,
+            *self._loser(),
             "judged     by plans of the networks, with tensors between layers on chip"
             if self.fuse
             else "judged     layer by layer: tensors between layers go through the outermost level",
@@ -179,6 +198,13 @@ class ChipResult:
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
             *(f"{name:<26} {', '.join(of)}" for key in self.final["units"] for name, of in self._named(key)),
         ]
+
+    def _loser(self) -> list[str]:
+        if not self.losses:
+            return []
+        name = max(self.losses, key=self.losses.__getitem__)
+        where = f"its {self.objective} on {self.base}, each layer with any formats and units"
+        return [f"judged     by the network that loses most: {name}, {times(self.losses[name])} {where}"]
 
     @property
     def needed(self) -> dict[str, Any]:

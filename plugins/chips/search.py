@@ -33,7 +33,7 @@ from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, wh
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .task import DesignTask, outer_problem
-from .worth import AREAS, STAGES, Leg, evaluated_chip, executed_design, ruled_costs
+from .worth import STAGES, Leg, evaluated_chip, executed_design, ruled_costs
 
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
@@ -94,6 +94,7 @@ def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, 
         **{key: getattr(task, key) for key in ("networks", "objective", "layer_budget", "seed", "share", "fuse")},
         "constraints": task.constraints,
         **({"runs": dict(task.runs)} if task.runs else {}),
+        "judge": task.judge,
         "searcher": unstructure(searcher),
         "hardware": unstructure(problem.hardware),
         "space": unstructure(model.space_spec),
@@ -123,7 +124,8 @@ class ChipSearch:
         reference = self._reference()
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
-        tried.weights = weights_of(reference)
+        tried.weights, tried.given = weights_of(reference, task.judge), reference
+        self.model.values(problem, [reference])  # refuses an objective without ratios before any chip
         start = starts_of(problem, reference, min(STARTS, task.budget), task.seed)
         own = self.segment.own(problem, reference["used_most"])
         if own is not None and not self.segment.excess(own, problem):
@@ -167,7 +169,7 @@ class ChipSearch:
         found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
         if found["reason"]:
             raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
-        found["seconds"] = found["cycles"] / float(self.problem.chip.clock_hz)
+        found |= ruled_costs(found, task.layer_on(table).chip)
         write_text(file, sealed(REFERENCE_FORMAT.stamped({"about": about, "found": found})))
         return found
 
@@ -187,8 +189,8 @@ class ChipSearch:
             return named | {key: value for key, value in row["hardware"].items() if key not in named}
 
         platform = self._platform(reference)
-        if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
-            reference = platform
+        if platform and not task.inner.judged and edp_js(platform) < edp_js(reference):
+            reference = platform  # designs with shared units are designs with any; ratios keep theirs
         going, turn = _finalists(problem, model, ended), 0
         while len(going) > LAST:
             turn += 1
@@ -211,11 +213,14 @@ class ChipSearch:
             shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
         shutil.rmtree(task.out / FINALS)
         executed = self._executed()
-        keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
+        keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints", "judge")
+        names = task.inner.judged
+        losses = model.judge(problem).losses([final])[:, 0, 0].tolist() if names else ()
         return ChipResult(
             hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
             tried=tuple(tried.every), executed=tuple(executed), parts_mm2=_parts(task.layer_on(hardware)),
-            folders=tuple(folders_of(task.networks)), searcher=searcher, **{key: getattr(task, key) for key in keys},
+            folders=tuple(folders_of(task.networks)), searcher=searcher, losses=dict(zip(names, losses, strict=True)),
+            **{key: getattr(task, key) for key in keys},
         )  # fmt: skip
 
     def _longer(
@@ -235,8 +240,8 @@ class ChipSearch:
             raise SearchError(f"the layers of the chip that was found: {found['error']}")
         chip = task.layer_on(hardware).chip
         costs = ruled_costs(found, chip)
-        found |= {name: costs[name] for name in ("seconds", *AREAS)}
-        return found | {"broken": broken_of(self.segment.rules(self.problem), chip, costs)}
+        found |= costs | {"broken": broken_of(self.segment.rules(self.problem), chip, costs)}
+        return found | {"value": self.model.value(self.problem, found)}
 
     def _platform(self, reference: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged hardware with its layers' most used units, searched as long as the chosen chip.

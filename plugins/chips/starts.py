@@ -15,12 +15,13 @@ from .layers import LEAST, Weight
 from .model import segment_of
 
 
-def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
+def weights_of(reference: Mapping[str, Any], judge: str) -> list[Weight]:
     """Division of designs by distinct layer, for the comparison of chips.
 
-    A layer with a share below the mean gets fewer designs; most designs go to the tensors on chip in the reference
-    plans."""
-    sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
+    A layer with a share below the mean, of all totals or of its network, gets fewer designs; most designs go to the
+    tensors on chip in the reference plans."""
+    total = judge == "sum"
+    sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) if total else row["share"] for row in reference["layers"]]
     return [
         Weight(
             layer=min(1.0, max(LEAST, size * len(sizes) / math.fsum(sizes))),

@@ -17,9 +17,9 @@ from sparsemap.problem.costs import ALIASES
 from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 
+from .judge import COSTS, JUDGES
 from .layers import Inner, folders_of, registry_of, with_widest
 from .model import ChipModel, segment_of
-from .worth import COSTS
 
 logger = logging.getLogger("sparsemap")
 CHOSEN = ("format", "mechanism")
@@ -48,6 +48,8 @@ class DesignTask:
     """Beside the hardware's; `NETWORK.seconds` and other costs (`OF_NETWORKS`) are those of one run of a network."""
     runs: Mapping[str, float] = attrs.field(factory=dict)
     """Runs of a network in all totals, by name; absent: one."""
+    judge: str = "sum"
+    """One of `judge.JUDGES`."""
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
     """Whether to discard the results of another search in `out`."""
@@ -60,7 +62,8 @@ class DesignTask:
         aim = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
         moved = {ALIASES.get(name, name) for name in aim.costs} - {"area_mm2"}
         fits = len(aim.names) == 1 and aim.monotone and moved
-        same = {key: getattr(self, key) for key in ("networks", "seed", "fuse", "space", "cost_model", "plugin_dirs")}
+        keys = ("networks", "seed", "fuse", "space", "cost_model", "plugin_dirs", "judge")
+        same = {key: getattr(self, key) for key in keys}
         objective = self.objective if fits else "edp"
         runs = tuple(self.runs.get(name, 1) for name in folders_of(self.networks)) if self.runs else ()
         return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, runs=runs, **same)
@@ -78,6 +81,8 @@ def outer_problem(task: DesignTask) -> Problem:
     """The problem with chips as its designs. `SpecError` for a wrong part, before any search."""
     registry = registry_of(task.plugin_dirs)
     names = folders_of(task.networks)
+    if task.judge not in JUDGES:
+        raise SearchError(unknown("judge", task.judge, JUDGES))
     for name, runs in task.runs.items():
         if name not in names:
             raise SearchError(f"runs: {unknown('network', name, names)}")
@@ -86,7 +91,9 @@ def outer_problem(task: DesignTask) -> Problem:
     genes = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints), "networks": names}
     genes |= {"space": task.space} if task.space else {}
     space = {"name": "chips", "segments": ["chip"], "chip": genes}
-    problem = task.widest(task.hardware, space, task.objective, ChipModel(name="chip-layers", inner=task.inner))
+    model = ChipModel(name="chip-layers", inner=task.inner)
+    ratios = [f"({name})" for name in model.ratios] or [task.objective]
+    problem = task.widest(task.hardware, space, "pareto:" * (len(ratios) > 1) + ",".join(ratios), model)
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
     if not problem.hardware.choices and task.share == "sizes":

@@ -12,9 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Evaluation
 from sparsemap.errors import SparseMapError
-from sparsemap.pieces.contracts import Array
 from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.constraints import OF_NETWORKS
@@ -24,9 +22,9 @@ from sparsemap.searching.executed import executed_design as execution_of
 from sparsemap.study.cells import Outcome
 from sparsemap.study.packets import bare
 
+from .judge import COSTS
 from .layers import Found, Inner, KnownChip, Weight, Whole, folders_of, layers_of, registry_of, searched, wholes_on
 
-COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 AREAS = ("area_mm2", "units_mm2")
 """Areas of a chip and of its sparse units."""
 STAGES = (0.2, 0.5, 1.0)
@@ -77,12 +75,6 @@ class _NoDesign(Exception):
     """A layer has no valid design, or no plan fits."""
 
 
-def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, seconds: Array, area_mm2: Array) -> Array:
-    """(n, M) values of an objective for chips with these costs, (n,) each; `chip` is any of the chips."""
-    costs = dict(zip(COSTS, (energy_pj, cycles, seconds, area_mm2), strict=True))
-    return np.asarray(objective.values(Evaluation(costs, np.zeros(len(cycles), np.uint64), ()).on(chip)), np.float64)
-
-
 def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) -> dict[str, Any]:
     """Costs of a chip from the results of its layer searches."""
     cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
@@ -92,11 +84,11 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
     of: dict[str, dict[str, Any]] = {}
     for node, _ in layers:
         sums: dict[str, Any] = {key: [] for key in ("energy_pj", "cycles", "genomes")}
-        of[node.content] = {"layer": node.name, "times": 0, **sums, "stays": Counter()}
+        of[node.content] = {"layer": node.name, "times": 0, "share": 0.0, **sums, "stays": Counter()}
     by_network, times_of = dict[str, dict[str, float]](), defaultdict[str, float](int)
     used: dict[str, dict[str, Counter[str]]] = {"formats": {}, "mechanisms": {}}
     for label, runs, whole in zip(folders_of(inner.networks), inner.runs or [1] * len(wholes), wholes, strict=True):
-        energies, cycles = list[float](), list[float]()
+        energies, cycles, mine = list[float](), list[float](), defaultdict[str, list[tuple[float, float]]](list)
         for node in whole.plan.nodes:
             times_of[node.content] += runs * node.repeat
         for content, row in of.items():
@@ -110,7 +102,11 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
                 of[content]["cycles"].append(runs * count)
                 of[content]["genomes"].append(tuple(genome))
                 of[content]["stays"][stays] += 1
+                mine[content].append((energy, count))
         by_network[label] = {"runs": runs, "energy_pj": math.fsum(energies), "cycles": math.fsum(cycles)}
+        for content, steps in mine.items():  # the share of the layer in the network where it is largest
+            size = math.prod(map(math.fsum, zip(*steps, strict=True))) / (math.fsum(energies) * math.fsum(cycles))
+            of[content]["share"] = max(of[content]["share"], math.sqrt(size))
         if write:
             whole.write(done)
     for node, _ in layers:

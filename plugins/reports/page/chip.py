@@ -67,7 +67,8 @@ def chip(folder: Path, registry: Registry) -> Page:
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
-    about = f"Chips were judged {plan}{', and had to keep ' if limits else ''}{listed(limits)}."
+    judge = ", by the network that loses most" if found.get("losses") else ""
+    about = f"Chips were judged {plan}{judge}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
     return Page(title, [made(folder, {}, CHIP), about], tiles, sections, (), _verdict(found))
 
@@ -84,6 +85,10 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
     ]
     takes = f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}."
     lines = [f"{takes} That is {beside}. Of the area {most}."]
+    if losses := found.get("losses"):
+        name = max(losses, key=losses.__getitem__)
+        free = "where each layer has any formats and units for free"
+        lines.append(f"Most loses {name}: {times(losses[name])} its {found['objective']} on {found['base']}, {free}.")
     if needs := found.get("executed"):
         shares = " and ".join(f"{needs[key]:.3f} of the {name}" for key, name in COSTS.items() if key in needs)
         need = f" and need {shares} claimed" if shares else ""
@@ -166,40 +171,43 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
 
 
 def _tried(found: Mapping[str, Any]) -> Chart:
-    """EDP over area of the chips tried, with the Pareto front as steps, and the chosen chip."""
-    rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row["edp_js"]))
+    """EDP over area of the chips tried, with the Pareto front as steps, and the chosen chip.
+
+    For the judge "worst", the largest ratio of a network in place of EDP."""
+    key, name = ("worst", "worst network over given hardware") if found.get("losses") else ("edp_js", "EDP, J s")
+    rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row[key]))
     front: list[Any] = []
-    for row in sorted([*rows, found], key=lambda row: (row["area_mm2"], row["edp_js"])):
-        if not front or row["edp_js"] < front[-1]["edp_js"]:
+    for row in sorted([*rows, found], key=lambda row: (row["area_mm2"], row[key])):
+        if not front or row[key] < front[-1][key]:
             front.append(row)
 
     def tip(row: Mapping[str, Any]) -> str:
         sizes = ", ".join(f"{key.removeprefix('levels.')} {value}" for key, value in row["set"].items())
         return f"{area_text(row['area_mm2'])}, {row['edp_js']:.3e} J s, {power_text(row['power_w'])}\n{sizes}"
 
-    marks = [Mark(row["area_mm2"], "tried", at=row["edp_js"], tip=tip(row)) for row in rows]
+    marks = [Mark(row["area_mm2"], "tried", at=row[key], tip=tip(row)) for row in rows]
     other, given = _beside(found)[0], list[Mark]()
     if area := other.get("area_mm2"):
-        given.append(Mark(area, "given", at=other["edp_js"], tip=f"{found['base']}\n{area_text(area)}"))
-    chosen = Mark(found["area_mm2"], "chosen", at=found["edp_js"], tip=f"the chip\n{area_text(found['area_mm2'])}")
+        given.append(Mark(area, "given", at=other[key], tip=f"{found['base']}\n{area_text(area)}"))
+    chosen = Mark(found["area_mm2"], "chosen", at=found[key], tip=f"the chip\n{area_text(found['area_mm2'])}")
 
     def draw(width: float) -> Figure:
         figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
         dots(axes, marks, s=16, color=GREY, label="tried")
-        steps = [row["area_mm2"] for row in front], [row["edp_js"] for row in front]
+        steps = [row["area_mm2"] for row in front], [row[key] for row in front]
         axes.step(*steps, where="post", color=COLOURS[0], label="front")
         dots(axes, [chosen], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
         label = f"{found['base']}, shared units" if given else ""
         dots(axes, given, s=40, marker="X", color=COLOURS[2], zorder=3, label=label)
-        base = found["reference"]["edp_js"]
+        base = found["reference"].get(key, 1.0)
         axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
         scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base], 2.0)  # chips that lost are far off
         scale(axes.xaxis, [*(m.value for m in [*marks, *given]), chosen.value])
-        axes.set(xlabel="area, mm2", ylabel="EDP, J s")
+        axes.set(xlabel="area, mm2", ylabel=name)
         labels(figure, axes)
         return figure
 
-    return Chart([*marks, *given, chosen], draw, "EDP over area")
+    return Chart([*marks, *given, chosen], draw, f"{name.split(',')[0]} over area")
 
 
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:

@@ -90,6 +90,23 @@ def test_what_executed_designs_need_is_in_the_verdict(folder):
     )
 
 
+def test_the_page_of_a_chip_judged_by_its_worst_network_names_it_and_draws_its_ratio(folder, tmp_path):
+    (tmp_path / "two.toml").write_text(NETWORK.replace('"one"', '"two"').replace("small-sparse", "small-matmul"))
+    networks = (str(folder.parent / "one.toml"), str(tmp_path / "two.toml"))
+    names = {"networks": networks, "hardware": str(folder.parent / "chip.toml"), "out": tmp_path / "out"}
+    designed(DesignTask(**names, space="small", budget=3, layer_budget=20, judge="worst"))
+    found, made = json.loads((tmp_path / "out" / "design.json").read_text()), page.page_of([tmp_path / "out"], load())
+    name = max(found["losses"], key=found["losses"].get)
+    assert made.verdict[1].startswith(f"Most loses {name}: {times(found['worst'])} its edp_js on tiny-space, ")
+    assert made.lines[1].startswith("Chips were judged by plans with tensors on chip, by the network that loses most")
+    chart = made.sections[1].blocks[0]
+    assert {mark.part: mark.at for mark in chart.marks[-2:]} == {
+        "given": found["platform"]["worst"],
+        "chosen": found["worst"],
+    }
+    assert chart.draw(6.0).axes[0].get_ylabel() == "worst network over given hardware"
+
+
 def test_a_floor_plan_has_the_areas_of_its_parts():
     areas = [5.0, 3.0, 1.0, 0.5, 0.5]
     boxes = boxes_of(areas, (0.0, 0.0, 2.0, 5.0))
