@@ -58,6 +58,9 @@ class ChipResult:
     """One of `judge.JUDGES`."""
     losses: Mapping[str, float] = attrs.field(factory=dict)
     """Judge "worst": objective of one run over the same on `reference`, by network."""
+    own: Mapping[str, Mapping[str, Any]]
+    """By network, the best chip tried for it alone: its sizes, a `name` by those that differ, area, designs a layer, and
+    `over_own`, the objective of one run on the chip over that on its own."""
 
     @property
     def edp_js(self) -> float:
@@ -114,7 +117,7 @@ class ChipResult:
             edp_js = 1e-12 * mine["energy_pj"] * mine["cycles"] / clock_hz
             over = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
             costs |= {"seconds": mine["cycles"] / clock_hz, "edp_js": edp_js, "edp_over_free": over}
-            rows.append({"network": name, "runs": mine["runs"], **costs})
+            rows.append({"network": name, "runs": mine["runs"], **costs, "own": dict(self.own[name])})
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -224,10 +227,13 @@ class ChipResult:
     def networks_table(self) -> list[list[str]]:
         """The networks, one run each."""
         table = [["network", "runs", "energy", "cycles", "time", "EDP in J * s", "EDP, chip/own"]]
+        table[0] += ["chip/best tried", "best tried for it", "designs a layer"]
         for row in self.by_network():
             cost = format_energy(row["energy_pj"]), f"{row['cycles']:,.0f}", scaled_text(row["seconds"], "s")
             over = four_digits(row["edp_over_free"])
-            table.append([row["network"], f"{row['runs']:g}", *cost, f"{row['edp_js']:.4g}", over])
+            own = four_digits(row["own"]["over_own"]), row["own"]["name"], f"{row['own']['designs']:,}"
+            about = f"{row['edp_js']:.4g}", over, *own
+            table.append([row["network"], f"{row['runs']:g}", *cost, *about])
         return table
 
     def table(self) -> list[list[str]]:

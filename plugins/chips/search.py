@@ -30,7 +30,7 @@ from sparsemap.writing import write_text
 from .genes import ChipGenes
 from .layers import KnownChip, folders_of, forget, layers_of
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
-from .result import ChipResult, edp_js
+from .result import ChipResult, edp_js, sizes
 from .starts import starts_of, weights_of
 from .task import DesignTask, outer_problem
 from .worth import STAGES, Leg, evaluated_chip, executed_design, ruled_costs
@@ -191,22 +191,25 @@ class ChipSearch:
         platform = self._platform(reference)
         if platform and not task.inner.judged and edp_js(platform) < edp_js(reference):
             reference = platform  # designs with shared units are designs with any; ratios keep theirs
-        going, turn = _finalists(problem, model, ended), 0
+        going, turn, raced = _finalists(problem, model, ended), 0, list[dict[str, Any]]()
         while len(going) > LAST:
             turn += 1
             leg = Leg(stage=len(STAGES) - 1, weights=tried.weights, seed=task.seed + turn)
             going = [row | self._longer(named_of(row), row, leg=leg, beside=going[:1]) for row in going]
+            raced += going
             going = [going[place] for place in model.ranked(problem, going)][: max(LAST, len(going) // 2)]
         shutil.rmtree(task.out / FINALS, ignore_errors=True)
         finals = [self._longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
         ranked = model.ranked(problem, finals)
         place = next((i for i in ranked if not finals[i]["broken"]), ranked[0])
         final, best = finals[place], tried.rows[going[place]["digest"]]
-        own = tried.rows.get(tried.spared)
+        given = tried.rows.get(tried.spared)
         better = platform and platform["allowed"] and model.ranked(problem, [final, platform])[0] == 1
-        if own is not None and whole(own) and better:
-            best = own  # with more designs the hardware as it stands is better after all
+        if given is not None and whole(given) and better:
+            best = given  # with more designs the hardware as it stands is better after all
             final = self._longer(named_of(best), best, task.out / FINALS / best["digest"])
+        longer = [{**row, **one} for row, one in zip(going, finals, strict=True)]
+        own = self._best_of_each(best | final, [*longer, *filter(None, [platform])], [*ended, *raced])
         hardware = named_of(best)
         for name in folders_of(task.networks):
             shutil.rmtree(task.out / name, ignore_errors=True)
@@ -219,7 +222,7 @@ class ChipSearch:
         return ChipResult(
             hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
             tried=tuple(tried.every), executed=tuple(executed), parts_mm2=_parts(task.layer_on(hardware)),
-            folders=tuple(folders_of(task.networks)), searcher=searcher, losses=dict(zip(names, losses, strict=True)),
+            folders=tuple(folders_of(task.networks)), searcher=searcher, losses=dict(zip(names, losses, strict=True)), own=own,
             **{key: getattr(task, key) for key in keys},
         )  # fmt: skip
 
@@ -254,7 +257,28 @@ class ChipSearch:
         row = self.tried.rows.get(digest_of(table))
         table = table if row is None or not whole(row) else row["hardware"]
         found = self._longer(table, row)
-        return found | {"allowed": not (found["broken"] or self.segment.excess(own, self.problem))}
+        allowed = not (found["broken"] or self.segment.excess(own, self.problem))
+        return found | {"allowed": allowed, "set": self.segment.sizes(own, self.problem)}
+
+    def _best_of_each(
+        self, final: Mapping[str, Any], longer: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """By network, the chip within the constraints with the least objective of one run (`ChipResult.own`).
+
+        No chip is searched for this: chips of `longer` had the designs of the final chip a layer, `others` fewer."""
+        judge, usual = self.model.judge(self.problem), self.task.layer_budget
+        known = [(final, WIDER * usual), *((row, WIDER * usual) for row in longer), *((row, usual) for row in others)]
+        held = known[:1] + [pair for pair in known if not pair[0].get("broken") and pair[0].get("allowed", True)]
+        found = {}
+        for name in folders_of(self.task.networks):
+            values = judge.of(f"{name}.", [row for row, _ in held])[:, 0].tolist()
+            place = min(range(len(held)), key=values.__getitem__)
+            row, designs = held[place]
+            other = [f"{k.removeprefix('levels.')} {v}" for k, v in sizes(row).items() if v != sizes(final)[k]]
+            label = (", ".join(other) or "other units") if place else "this chip"
+            about = {"over_own": values[0] / values[place], "designs": designs, "area_mm2": row["area_mm2"]}
+            found[name] = {"name": label, **about, "set": sizes(row)}
+        return found
 
     def _executed(self) -> list[dict[str, Any]]:
         """Execution of every design of the chosen chip on sampled tensors."""

@@ -11,7 +11,7 @@ from typing import Any
 from sparsemap.errors import SparseMapError, listed
 from sparsemap.file_formats import CHIP as CHIP_FORMAT
 from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
-from sparsemap.files import percent, times
+from sparsemap.files import four_digits, percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
@@ -29,11 +29,15 @@ from .cards import counts_of
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
-NETWORKS = "One run of each network, beside the given hardware with any units for free; totals count all runs."
+NETWORKS = "One run of each network, beside the given hardware with any units for free; totals count all runs. "
+NETWORKS += (
+    "Best of the chips tried for a network alone, none searched for it: by {}, with the designs a layer that it had."
+)
 """Result file in a folder of `sparsemap design`."""
 OF_CHIP = (
     "edp_js", "energy_pj", "seconds", "cycles", "area_mm2", "units_mm2", "power_w", "chips", "stopped", "base", "fuse",
     "folders", "units", "parts_mm2", "tried", "layers", "hardware", "budget", "layer_budget", "seed", "searcher",
+    "objective",
 )  # fmt: skip
 """Required keys of `design.json`."""
 COSTS = {"energy_pj": "energy", "cycles": "cycles"}
@@ -59,18 +63,19 @@ def chip(folder: Path, registry: Registry) -> Page:
     tried = f"Chips whose layers were all searched; the chip and {found['base']} longer than the others. "
     tried += "Zeros count as multiplications: above the roof they are skipped."
     tried += f" Without a word of {found['hardware']['levels'][0]['name']}: {listed(unmoved)}." if unmoved else ""
+    about = NETWORKS.format(found["objective"])
     plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
         Section("Chips tried, and layers on this one", [_tried(found), *roofline], tried),
-        *([Section("Networks", [_networks(found)], NETWORKS)] if len(found.get("by_network", ())) > 1 else []),
+        *([Section("Networks", [_networks(found)], about)] if len(found.get("by_network", ())) > 1 else []),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
     judge = ", by the network that loses most" if found.get("losses") else ""
-    about = f"Chips were judged {plan}{judge}{', and had to keep ' if limits else ''}{listed(limits)}."
+    judged = f"Chips were judged {plan}{judge}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
-    return Page(title, [made(folder, {}, CHIP), about], tiles, sections, (), _verdict(found))
+    return Page(title, [made(folder, {}, CHIP), judged], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:
@@ -251,9 +256,14 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tup
 def _networks(found: Mapping[str, Any]) -> PageTable:
     head = ["network", "runs", "energy", "time", "EDP in J s", "EDP, chip over given hardware"]
     told = {"energy_pj": format_energy, "seconds": time_text, "edp_js": "{:.4g}".format, "edp_over_free": times}
-    rows = []
+    rows, beside = [], all("own" in row for row in found["by_network"])  # earlier files have no chips beside
+    head += ["chip over best tried", "best tried for it", "designs a layer"] if beside else []
     for i, row in enumerate(found["by_network"]):
         numbers = [number(row[key], how, f"by_network.{i}.{key}") for key, how in told.items()]
+        if beside:
+            own, of = row["own"], f"by_network.{i}.own"
+            numbers.append(number(own["over_own"], four_digits, f"{of}.over_own"))
+            numbers += [own["name"], number(own["designs"], "{:,.0f}".format, f"{of}.designs")]
         rows.append([row["network"], f"{row['runs']:g}", *numbers])
     return PageTable(head, rows)
 

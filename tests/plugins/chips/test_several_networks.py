@@ -36,6 +36,14 @@ LITTLE = '{ name = "c", type = "einsum", einsum = "Z[m] = P[m, k] * Q[k]", dims 
 
 
 @pytest.fixture
+def unlike(pair: DesignTask) -> DesignTask:
+    """A larger buffer gains 9 % on one network and loses 0.04 % on the other, which has no use for it."""
+    networks = pair.networks[0], str(Path(pair.networks[0]).with_name("little.toml"))
+    objective = "edp_js * area_mm2"
+    return attrs.evolve(pair, networks=networks, share="sizes", objective=objective, budget=8, layer_budget=20)
+
+
+@pytest.fixture
 def pair(tmp_path: Path) -> DesignTask:
     """Two networks, the second with a layer of the first."""
     (tmp_path / "chip.toml").write_text(HARDWARE)
@@ -96,11 +104,9 @@ def test_the_worst_network_has_the_largest_ratio_to_the_given_hardware(pair):
     assert plain.cost_model.values(plain, [better])[0, 0] < plain.cost_model.values(plain, [given])[0, 0]
 
 
-def test_a_search_by_the_worst_network_follows_it_from_the_batch_to_the_result(pair):
-    """A larger buffer gains 9 % on one network and loses 0.04 % on the other, which has no use for it."""
-    little = (pair.networks[0], str(Path(pair.networks[0]).with_name("little.toml")))
-    pair = attrs.evolve(pair, networks=little, share="sizes", objective="edp_js * area_mm2", budget=8, layer_budget=20)
-    total, worst = (designed(attrs.evolve(pair, judge=judge, out=pair.out / judge)) for judge in ("sum", "worst"))
+def test_a_search_by_the_worst_network_follows_it_from_the_batch_to_the_result(unlike):
+    tasks = [attrs.evolve(unlike, judge=judge, out=unlike.out / judge) for judge in ("sum", "worst")]
+    (total, worst), judged = map(designed, tasks), tasks[1]
     assert [one.searched["set"]["levels.Buffer.capacity"] for one in (total, worst)] == ["128 words", "32 words"]
     area = worst.final["area_mm2"] / worst.reference["area_mm2"]
     assert worst.losses == {row["network"]: pytest.approx(area * row["edp_over_free"]) for row in worst.by_network()}
@@ -109,7 +115,7 @@ def test_a_search_by_the_worst_network_follows_it_from_the_batch_to_the_result(p
     assert "judged     by the network that loses most: little, 1.00x its edp_js * area_mm2 on" in "\n".join(
         worst.text()
     )
-    file, judged = pair.out / "worst" / "design.json", attrs.evolve(pair, judge="worst", out=pair.out / "worst")
+    file = judged.out / "design.json"
     before, found = file.read_text(), json.loads(file.read_text())
     assert (found["judge"], found["losses"]) == ("worst", worst.losses) and not total.losses
     assert (found["worst"], [row["worst"] for row in found["tried"]]) == (max(worst.losses.values()), ended)
@@ -128,6 +134,28 @@ def test_a_judge_that_is_none_and_an_objective_without_ratios_are_named(pair):
         SearchError, match=r"--judge worst: objective '1 - edp' is -\S+ for network 'network' on the given"
     ):
         designed(attrs.evolve(pair, judge="worst", objective="1 - edp"))
+
+
+def test_each_network_stands_beside_the_best_chip_tried_for_it(unlike):
+    """Whatever chip it is, and with the designs that it had: the little network takes the chip given."""
+    result = designed(unlike)
+    aims = {
+        name: lambda row, name=name: row[f"{name}.energy_pj"] * row[f"{name}.cycles"] * row["area_mm2"]
+        for name in result.folders
+    }
+    for name, own in result.own.items():
+        least = min(aims[name](row) for row in result.tried if whole(row))
+        assert aims[name](result.final) / own["over_own"] <= least * (1 + 1e-12) and own["over_own"] >= 1
+    own = result.own["little"]
+    assert (own["set"]["levels.Buffer.capacity"], own["designs"]) == ("32 words", 80) and 1.0001 < own[
+        "over_own"
+    ] < 1.01
+    assert own["over_own"] == pytest.approx(aims["little"](result.final) / aims["little"](result.platform))
+    rows = json.loads((unlike.out / "design.json").read_text())["by_network"]
+    assert [row["own"] for row in rows] == [*result.own.values()]
+    table = result.networks_table()
+    assert table[0][-3:] == ["chip/best tried", "best tried for it", "designs a layer"]
+    assert [row[-2:] for row in table[1:]] == [["this chip", "80"], ["Buffer.capacity 32 words", "80"]]
 
 
 def test_each_network_is_hoped_for_by_its_own_gains_and_a_small_one_has_its_designs(pair):
