@@ -305,9 +305,9 @@ def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any
 
 
 def _parts(problem: Problem) -> dict[str, float]:
-    """Area in mm2 by level, compute units and sparse units, without empty entries."""
+    """Area in mm2 by level (`Level.part`), compute units and sparse units, without empty entries."""
     chip = problem.chip
-    parts = {name: float(chip.instances[s] * chip.area_mm2[s]) for s, name in enumerate(chip.names)}
+    parts = {level.part: float(level.instances * chip.area_mm2[level.index]) for level in problem.levels}
     parts[problem.compute_name] = float(chip.instances[-1] * chip.mac_area_mm2)
     parts["sparse units"] = float(chip.units_area_mm2)
     return {name: area for name, area in parts.items() if area}

@@ -17,7 +17,7 @@ def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], pl
 
     Power has three steps: leakage of all memories; plus all MACs busy, fed by registers; plus two reads and a write of
     the innermost memory per MAC, as if nothing were reused. Area includes the decoders and skipping units of `units`,
-    but no wiring and no control. DRAM is shown without traffic."""
+    and the interfaces of DRAM (not in mW/mm2), but no wiring and no control. DRAM is shown without traffic."""
     from sparsemap import load_problem
     from sparsemap.cli.stdout import answer
     from sparsemap.pieces.loading import load

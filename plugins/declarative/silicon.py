@@ -30,7 +30,7 @@ v2 (0.57 W at 65 nm, JETCAS 2019) has no published area."""
 
 
 class Silicon(NamedTuple):
-    """A hardware with memories, MACs and listed sparse units: no network, no control, no pads."""
+    """A hardware with memories, MACs, listed sparse units and interfaces of DRAM: no network, no control."""
 
     name: str
     technology: str
@@ -45,32 +45,32 @@ class Silicon(NamedTuple):
     """Power of DRAM without traffic."""
     units_mm2: float
     """Area of the converter and the listed sparse units, part of `area_mm2`."""
+    interface_mm2: float
+    """Area of the interfaces of DRAM, part of `area_mm2`; powers per area leave them out, as they leave out DRAM."""
 
     @classmethod
     def of(cls, problem: Problem) -> Silicon:
         technology, inner, macs = problem.technology, len(problem.levels) - 1, problem.compute_instances
         limited = [(s, level) for s, level in enumerate(problem.levels) if level.capacity_bits is not None]
-        area = macs * technology.mac_area_mm2(problem.hardware.word_bits)
         each_second = macs * problem.clock_hz * 1e-9  # pJ of one make mW
         leaking = {s: level.instances * problem.leakage_mw(s) for s, level in enumerate(problem.levels)}
         on_chip = sum(leaking[s] for s, _ in limited)
-        units_mm2 = float(problem.chip.units_area_mm2)
         return cls(
             str(problem.hardware.name), str(technology.name),
-            area + units_mm2 + sum(level.instances * float(problem.chip.area_mm2[s]) for s, level in limited),
+            float(problem.chip.total_area_mm2),
             sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
             on_chip, problem.mac_pj("compute") * each_second,
             (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,
             sum(leaking.values()) - on_chip,
-            units_mm2,
+            float(problem.chip.units_area_mm2), float(problem.chip.interface_mm2),
         )  # fmt: skip
 
     def row(self) -> list[str]:
-        with_macs = self.leakage_mw + self.macs_mw
+        with_macs, core_mm2 = self.leakage_mw + self.macs_mw, self.area_mm2 - self.interface_mm2
         fed = with_macs + self.fed_mw
         shown = [
             self.area_mm2, self.sram_mib, self.leakage_mw / self.sram_mib, self.leakage_mw / 1e3, with_macs / 1e3, fed / 1e3,
-            with_macs / self.area_mm2, fed / self.area_mm2, self.off_chip_mw / 1e3,
+            with_macs / core_mm2, fed / core_mm2, self.off_chip_mw / 1e3,
         ]  # fmt: skip
         return [self.name, self.technology, *(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in shown)]
 
@@ -78,7 +78,7 @@ class Silicon(NamedTuple):
 HEADER = [
     "hardware", "technology", "mm2", "MiB", "leak mW/MiB", "leak W", "+ MAC W", "+ RAM W", "mW/mm2", "all", "DRAM W"
 ]  # fmt: skip
-"""Powers add up to the right; mW/mm2 without and with accesses; DRAM is idle."""
+"""Powers add up to the right; mW/mm2 without and with accesses, without interfaces; DRAM is idle."""
 
 
 def chip_rows() -> list[list[str]]:

@@ -34,12 +34,6 @@ BANKS = 4
 """Banks accessed in turn without a doubt."""
 
 
-def _gigabytes_per_s(level: Level) -> float:
-    """Bandwidth of a level in 10^9 bytes per second; 0 if unlimited."""
-    words = max(level.bandwidth or 0.0, level.read_bandwidth or 0.0, level.write_bandwidth or 0.0)
-    return words * level.word_bits / 8 * level.clock_hz / GHZ
-
-
 @attrs.frozen(kw_only=True)
 class TableTechnology(Technology):
     """Energies from published tables, each scaled from the source's node and voltage to the technology's."""
@@ -57,7 +51,7 @@ class TableTechnology(Technology):
     off_chip_pj_per_bit: Mapping[str, float] = attrs.field(factory=dict)
     """Energies by the `standard` of an off-chip level, such as `lpddr4`; not scaled with the node."""
     off_chip_channels: Mapping[str, ChannelTable] = attrs.field(factory=dict)
-    """Power of the channels of off-chip levels by `standard`, for the charge `leakage`; absent: none."""
+    """Power and interfaces of the channels of off-chip levels by `standard`; absent: none."""
     mac: MacTable
     """Energies of a multiply-accumulate."""
     gated_fraction: float = attrs.field(default=0.0, validator=share)
@@ -133,10 +127,8 @@ class TableTechnology(Technology):
         """Static power of a level in mW. A table without a `leakage_factor` scales with the device width, so with the
         node, and with the voltage: the current per width of a device class hardly changes between nodes. An off-chip
         level has the power of its channels between transfers."""
-        standard = getattr(level.memory, "standard", None)
-        if standard is not None and standard in self.off_chip_channels:
-            channel = self.off_chip_channels[standard]
-            count = max(1, math.ceil(_gigabytes_per_s(level) / channel.gigabytes_per_s - 1e-9))
+        channel, count = self._channels(level)
+        if channel:
             return count * channel.idle_mw(getattr(level.memory, "idle", "open"))
         return sum(
             table.by_capacity(table.leakage_mw, bits)
@@ -145,8 +137,18 @@ class TableTechnology(Technology):
             if table.leakage_mw
         )
 
+    def _channels(self, level: Level) -> tuple[ChannelTable | None, int]:
+        """Channel of an off-chip level, and how many its bandwidth takes, at least one; None if not known."""
+        channel = self.off_chip_channels.get(getattr(level.memory, "standard", None) or "")
+        words = max(level.bandwidth or 0.0, level.read_bandwidth or 0.0, level.write_bandwidth or 0.0)
+        gigabytes_per_s = words * level.word_bits / 8 * level.clock_hz / GHZ
+        return channel, max(1, math.ceil(gigabytes_per_s / channel.gigabytes_per_s - 1e-9)) if channel else 0
+
     def doubts(self, level: Level) -> list[str]:
-        found = []
+        known = {name for name, one in self.off_chip_channels.items() if one.phy_mm2}
+        standard = getattr(level.memory, "standard", None) or ""
+        text = f"the interface of {standard} takes no area (off_chip_channels.{standard}.phy_mm2 is unknown)"
+        found = [text] if standard and known and standard not in known else []
         for table, bits in self._arrays(level):
             last_bits = table.capacity_kib[-1] * KIB_BITS
             if bits > last_bits:
@@ -159,8 +161,13 @@ class TableTechnology(Technology):
         return found
 
     def area_mm2(self, level: Level) -> float:
-        """Area of the memories of a level, in as many banks as its ports take: at least the area of one array."""
-        return sum(self._banked_mm2(level, table, bits) for table, bits in self._arrays(level) if table.area_mm2)
+        """Area of the memories of a level, in as many banks as its ports take: at least the area of one array; of an
+        off-chip level, the interfaces of its channels."""
+        channel, count = self._channels(level)
+        interface_mm2 = count * (channel.phy_mm2 or 0.0) if channel else 0.0
+        return interface_mm2 + sum(
+            self._banked_mm2(level, table, bits) for table, bits in self._arrays(level) if table.area_mm2
+        )
 
     def _banked_mm2(self, level: Level, table: MemoryTable, bits: float) -> float:
         """Each bank serves `access_bits` per cycle of its own: the fewest banks that serve the bandwidth."""
@@ -215,7 +222,7 @@ class TableTechnology(Technology):
     def _pj_per_bit(self, level: Level, capacity_bits: float | None, write: bool) -> float:
         standard = getattr(level.memory, "standard", None)
         if standard is not None:
-            channel = self.off_chip_channels.get(standard)
+            channel, _ = self._channels(level)
             more = channel.transfer_pj_per_bit(getattr(level.memory, "idle", "open")) if channel else 0.0
             return float(self._given("off_chip_pj_per_bit", "standard", standard, level)) + more
         table = self._table(level)

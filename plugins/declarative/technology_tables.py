@@ -137,12 +137,14 @@ class MemoryTable:
 
 @attrs.frozen(kw_only=True)
 class ChannelTable:
-    """Power of an off-chip memory channel: open banks during transfers, a state of less power between transfers."""
+    """Power and interface of an off-chip memory channel: open banks during transfers, a state of less power between transfers."""
 
     source: str = ""
     """Source of the figures."""
     gigabytes_per_s: float = attrs.field(validator=positive)
     """Bandwidth of a channel, in 10^9 bytes per second."""
+    phy_mm2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    """Area of a channel's interface on the chip, not scaled: drivers and pads hardly shrink. Absent: unknown, no area."""
     open_mw: float = attrs.field(validator=attrs.validators.ge(0))
     """Power with open banks."""
     refresh_mw: float = attrs.field(validator=attrs.validators.ge(0))

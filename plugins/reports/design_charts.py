@@ -236,7 +236,7 @@ def area_chart(outcome: DesignOutcome) -> Chart | None:
     for level, each in zip(problem.levels, chip.area_mm2.tolist(), strict=True):
         if each:  # on the chip
             full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
-            areas[level.name] = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
+            areas[level.part] = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
     computes = problem.compute_instances
     areas[problem.compute_name] = float(chip.mac_area_mm2) * computes, float(used[-1, 0]) / computes
     marks, ends = [], {}

@@ -178,11 +178,11 @@ def chip_text(costs: Mapping[str, float], units_mm2: float = 0.0) -> str:
 
 
 def density_text(problem: Problem, costs: Mapping[str, float], found: Breakdown) -> str:
-    """A warning of more power per area on chip than published chips have; empty below, or if unknown."""
+    """A warning of more power per area on chip, without interfaces, than published chips have; empty below, or if unknown."""
     outside = {level.name for level in problem.levels if level.capacity_bits is None} | {"idle"}
     pj = math.fsum(math.fsum(spent.values()) for name, spent in found.energies.items() if name not in outside)
-    area_mm2, seconds = costs.get("area_mm2"), costs.get("seconds")
-    density = pj * 1e-12 / (seconds * area_mm2) if seconds and area_mm2 else 0.0
+    seconds, area_mm2 = costs.get("seconds"), costs.get("area_mm2", 0.0) - float(problem.chip.interface_mm2)
+    density = pj * 1e-12 / (seconds * area_mm2) if seconds and area_mm2 > 0 else 0.0
     text = f"{density:.2g} W/mm2 on chip, more than the {DENSEST_W_MM2} of the densest published chips"
     return text if density > DENSEST_W_MM2 else ""
 

@@ -108,6 +108,11 @@ class Chip:
         levels = (self.instances[:-1] * self.area_mm2).sum(axis=0)
         return levels + self.instances[-1] * self.mac_area_mm2 + self.units_area_mm2
 
+    @property
+    def interface_mm2(self) -> Array:
+        """() or (B,) float64, part of `total_area_mm2`: unlimited levels, the interfaces of off-chip memory."""
+        return (self.instances[:-1] * self.area_mm2 * np.isinf(self.capacity_bits)).sum(axis=0)
+
     def take(self, rows: Rows | int) -> Chip:
         """Chips of the B designs in `rows`; for a single row, one chip for all designs."""
         if self.batch is None:

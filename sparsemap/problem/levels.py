@@ -53,6 +53,11 @@ class Level:
     def memory_class(self) -> str:
         return self.memory.type_name
 
+    @property
+    def part(self) -> str:
+        """Name of its area on the chip: an unlimited level has an interface there."""
+        return self.name if self.capacity_bits is not None else f"{self.name} interface"
+
 
 @attrs.frozen
 class MappingLevel:

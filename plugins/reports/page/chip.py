@@ -29,11 +29,11 @@ from .cards import counts_of
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
+"""Result file in a folder of `sparsemap design`."""
 NETWORKS = "One run of each network, beside the given hardware with any units for free; totals count all runs. "
 NETWORKS += (
     "Best of the chips tried for a network alone, none searched for it: by {}, with the designs a layer that it had."
 )
-"""Result file in a folder of `sparsemap design`."""
 OF_CHIP = (
     "edp_js", "energy_pj", "seconds", "cycles", "area_mm2", "units_mm2", "power_w", "chips", "stopped", "base", "fuse",
     "folders", "units", "parts_mm2", "tried", "layers", "hardware", "budget", "layer_budget", "seed", "searcher",
@@ -166,7 +166,7 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
         skips, spec = ", ".join(units["mechanisms"].get(name, ())) or "-", specs.get(name, {})
         built = ", ".join(filter(None, [spec.get("cells"), "two copies" if spec.get("double_buffered") else ""]))
         sizes = [f"{count:,}", str(size or "-"), built or "-", widths.get(name) or "-"]
-        rows.append([name, *sizes, number(parts.get(name), area_text), skips])
+        rows.append([name, *sizes, number(parts.get(name, parts.get(f"{name} interface")), area_text), skips])
     packed = "; ".join(f"{of} {', '.join(names)}" for of, names in units["formats"].items() if names) or "-"
     rows.append(["sparse units", *["-"] * 4, number(parts.get("sparse units"), area_text), f"formats {packed}"])
     return PageTable(["part", "instances", "capacity", "cells", "words a cycle", "area", "skips and formats"], rows)

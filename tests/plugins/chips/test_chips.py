@@ -608,7 +608,8 @@ def test_a_chip_goes_on_in_the_process_that_has_its_searches():
 @pytest.mark.parametrize("limit", [0.02, 0.5])
 def test_chips_are_repaired_to_hold_what_needs_no_search(task, limit):
     """With all their units, so that no search is spent on a chip that turns out to be too large."""
-    area = limit * chip_area(task)
+    chip = largest_chip(task)
+    area = float(chip.interface_mm2 + limit * (chip.total_area_mm2 - chip.interface_mm2))
     problem = outer_problem(attrs.evolve(task, constraints=(f"area_mm2 <= {area!r}",)))
     segment, rng = segment_of(problem), np.random.default_rng(0)
     genomes = problem.space.sample(60, rng)
@@ -618,12 +619,12 @@ def test_chips_are_repaired_to_hold_what_needs_no_search(task, limit):
     assert not any(segment.broken(genes, problem) for genes in repaired) or limit < 0.1
 
 
-def chip_area(task) -> float:
-    """Of the largest chip of the space, with no units."""
+def largest_chip(task):
+    """The largest chip of the space, with no units."""
     problem = outer_problem(task)
     segment = segment_of(problem)
     largest = [len(gene.values) - 1 if gene.unit is None else 0 for gene in segment.every(problem)]
-    return float(task.layer_on(segment.table(np.array(largest), problem)).chip.total_area_mm2)
+    return task.layer_on(segment.table(np.array(largest), problem)).chip
 
 
 def test_what_a_search_starts_from_is_the_given_hardware_and_sizes_of_all_kinds_within_the_area(task):

@@ -24,6 +24,7 @@ name = "tiny-space"
 extends = "small"
 technology = "12nm-recommended"
 constraints = ["Buffer.capacity <= 128 * 16"]
+levels.DRAM.standard = "ddr3" # without an interface that would take nearly all of the area
 levels.Buffer.capacity = { choices = ["32 words", "64 words", "128 words", "256 words"] }
 levels.Buffer.fanout = { low = 2, high = 8, factor = 2 }
 """

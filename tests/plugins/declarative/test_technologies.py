@@ -81,6 +81,35 @@ def test_channels_of_dram_draw_nothing_in_a_technology_without_figures_for_them(
     assert problem("12nm", dram=dram).leakage_mw(0) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("dram", "areas_mm2"),
+    [
+        ({"bandwidth": "16 MB/s"}, (0.43, 0.57, 0.82)),
+        ({"bandwidth": "1 TB/s"}, (157 * 0.43, 157 * 0.57, 157 * 0.82)),  # of 6.4 GB/s
+        ({"standard": "hbm2", "bandwidth": "256 GB/s"}, (10.96, 14.9, 14.9)),  # a whole stack
+    ],
+)
+def test_a_chip_has_the_interface_of_every_channel_in_its_area(dram: dict[str, Any], areas_mm2: Any) -> None:
+    """Not in `12nm`, which studies of papers name."""
+    found = [problem(name, dram=dram) for name in SETS]
+    assert [one.technology.area_mm2(one.levels[0]) for one in found] == pytest.approx(list(areas_mm2), rel=1e-3)
+    for one, area_mm2 in zip(found, areas_mm2, strict=True):
+        buffer, macs = float(one.chip.area_mm2[1]), float(one.chip.instances[-1] * one.chip.mac_area_mm2)
+        assert float(one.chip.total_area_mm2) == pytest.approx(area_mm2 + buffer + macs, rel=1e-3)
+    one = problem("12nm", dram={"bandwidth": "16 GB/s"})
+    assert one.technology.area_mm2(one.levels[0]) == 0.0 and not doubts(one)
+
+
+def test_an_interface_without_a_published_area_is_doubted_beside_those_with_one() -> None:
+    said = ["DRAM: the interface of ddr4 takes no area (off_chip_channels.ddr4.phy_mm2 is unknown)"]
+    assert doubts(problem("12nm-recommended", dram={"standard": "ddr4", "bandwidth": "25 GB/s"})) == said
+    assert not doubts(problem("12nm-recommended", dram={"bandwidth": "25 GB/s"}))
+
+
+def doubts(found: Any) -> list[str]:
+    return [f"{level.name}: {text}" for level in found.levels[:1] for text in found.technology.doubts(level)]
+
+
 def test_a_standard_without_energies_is_an_error() -> None:
     with pytest.raises(SpecError, match=r"off_chip_pj_per_bit\.ddr4: not given, but level 'DRAM' is of this standard"):
         problem("12nm", dram={"standard": "ddr4"}).leakage_mw(0)

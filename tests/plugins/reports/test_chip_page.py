@@ -58,6 +58,8 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     buffer = found["hardware"]["levels"][1]
     assert f"{buffer['name']} of {buffer['capacity']}" in made.verdict[0]
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
+    assert found["parts_mm2"]["DRAM interface"] == 0.57 and made.sections[0].blocks[1].rows[0][-2].value == 0.57
+    assert math.fsum(found["parts_mm2"].values()) == pytest.approx(found["area_mm2"])
     assert len(tried.marks) == found["valid"] + 2  # and the given hardware
     assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
     assert made.lines[1].endswith("had to keep area_mm2 <= 7.0.")
