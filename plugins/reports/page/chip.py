@@ -93,7 +93,9 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
     if losses := found.get("losses"):
         name = max(losses, key=losses.__getitem__)
         free = "where each layer has any formats and units for free"
-        lines.append(f"Most loses {name}: {times(losses[name])} its {found['objective']} on {found['base']}, {free}.")
+        lines.append(
+            f"The largest ratio is that of {name}: {times(losses[name])} its {found['objective']} on {found['base']}, {free}."
+        )
     if needs := found.get("executed"):
         shares = " and ".join(f"{needs[key]:.3f} of the {name}" for key, name in COSTS.items() if key in needs)
         need = f" and need {shares} claimed" if shares else ""

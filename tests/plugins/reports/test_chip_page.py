@@ -99,7 +99,9 @@ def test_the_page_of_a_chip_judged_by_its_worst_network_names_it_and_draws_its_r
     designed(DesignTask(**names, space="small", budget=3, layer_budget=20, judge="worst"))
     found, made = json.loads((tmp_path / "out" / "design.json").read_text()), page.page_of([tmp_path / "out"], load())
     name = max(found["losses"], key=found["losses"].get)
-    assert made.verdict[1].startswith(f"Most loses {name}: {times(found['worst'])} its edp_js on tiny-space, ")
+    assert made.verdict[1].startswith(
+        f"The largest ratio is that of {name}: {times(found['worst'])} its edp_js on tiny-space, "
+    )
     assert made.lines[1].startswith("Chips were judged by plans with tensors on chip, by the network that loses most")
     table = next(section for section in made.sections if section.title == "Networks").blocks[0]
     assert [row[-2] for row in table.rows] == [row["own"]["name"] for row in found["by_network"]]
