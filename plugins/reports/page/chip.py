@@ -136,7 +136,8 @@ def _floor(found: Mapping[str, Any]) -> Chart:
     tips = [f"{name}\n{area_text(area)}, {percent(area / whole, 1)}" for name, area in parts]
     marks = [Mark(area, name, tip=tip) for (name, area), tip in zip(parts, tips, strict=True)]
     *levels, units = (name for name, *_ in counts_of(found["hardware"]))
-    names = with_charges(with_units(levels, [units]), found["parts_mm2"].keys() - {*levels, units})
+    owners = {name: name.removesuffix(" interface") for name in found["parts_mm2"]}
+    names = with_charges(with_units(levels, [units]), {*owners.values()} - {*levels, units})
 
     def draw(width: float) -> Figure:
         from matplotlib.patches import Rectangle
@@ -146,7 +147,7 @@ def _floor(found: Mapping[str, Any]) -> Chart:
         axes.set(xlim=(0, 1), ylim=(0, 0.7), aspect="equal")
         boxes = boxes_of([mark.value for mark in marks], (0, 0, 1, 0.7))
         for mark, (left, bottom, wide, high) in zip(marks, boxes, strict=True):
-            look: Any = {"facecolor": colour(names, mark.part), "edgecolor": "white", "alpha": 0.75}
+            look: Any = {"facecolor": colour(names, owners[mark.part]), "edgecolor": "white", "alpha": 0.75}
             patch = Rectangle((left, bottom), wide, high, **look)
             axes.add_patch(patch)
             tipped(patch, [mark.tip])

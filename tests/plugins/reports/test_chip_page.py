@@ -59,6 +59,8 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     assert f"{buffer['name']} of {buffer['capacity']}" in made.verdict[0]
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
     assert found["parts_mm2"]["DRAM interface"] == 0.57 and made.sections[0].blocks[1].rows[0][-2].value == 0.57
+    patches = floor.draw(6.0).axes[0].patches
+    assert len({patch.get_facecolor() for patch in patches}) == len(patches) == len(floor.marks)
     assert math.fsum(found["parts_mm2"].values()) == pytest.approx(found["area_mm2"])
     assert len(tried.marks) == found["valid"] + 2  # and the given hardware
     assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
