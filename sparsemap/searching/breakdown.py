@@ -14,8 +14,6 @@ from ..problem.problem import Problem
 
 COMPUTES, CHARGES, STALLS = "computes", "charges", "stalls"
 IMBALANCE, GATED = "lane imbalance", "gated cycles"
-UNNAMED = CHARGES
-"""Charge for energy without a name."""
 ROUNDING = 1e-10
 """Share of a total attributed to rounding."""
 LITTLE = 0.01
@@ -51,8 +49,7 @@ class Breakdown:
     units_used: float | None = None
     """Share of the compute units with work."""
     lost: Mapping[str, float] = {}
-    """Part of the compute units' cycles without a product, on average over these units, by cause: `lane imbalance`
-    (stages of skips included) and `gated cycles`."""
+    """Cycles of the compute units without a product, part of their cycles: `lane imbalance` and `gated cycles`."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
@@ -88,21 +85,16 @@ class Breakdown:
 
     @classmethod
     def _whole(
-        cls,
-        rows: Sequence[LevelCosts],
-        energy_pj: float,
-        cycles: float,
-        charges: Mapping[str, float],
-        used: float | None,
-        lost: Mapping[str, float],
-    ) -> Breakdown:
+        cls, rows: Sequence[LevelCosts], energy_pj: float, cycles: float, charges: Mapping[str, float],
+        used: float | None, lost: Mapping[str, float],
+    ) -> Breakdown:  # fmt: skip
         """Breakdown with an additional charge for energy outside all rows and charges."""
         named = {name: pj for name, pj in charges.items() if pj}
         spent = [row.energy_pj for row in rows if row.energy_pj is not None]
         if spent and math.isfinite(energy_pj):
             rest = energy_pj - math.fsum([*spent, *named.values()])
             if abs(rest) > ROUNDING * energy_pj:
-                named[UNNAMED] = named.get(UNNAMED, 0.0) + rest
+                named[CHARGES] = named.get(CHARGES, 0.0) + rest
         return cls(tuple(rows), energy_pj, cycles, named if spent else {}, used, lost)
 
     @property
@@ -151,8 +143,8 @@ class Breakdown:
     def to_dict(self) -> dict[str, Any]:
         """Limit of the cycles, a row per level, pJ by charge, and cycles of stalls and causes, as plain data."""
         found = {"limit": self.limit, "levels": [attrs.asdict(row) for row in self.rows]}
-        more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles, "units_used": self.units_used}
-        more |= {"lost_cycles": dict(self.lost)}
+        more = {"charges": dict(self.charges), "waiting_cycles": self.waiting_cycles, "units_used": self.units_used,
+                "lost_cycles": dict(self.lost)}  # fmt: skip
         return found | {key: value for key, value in more.items() if value}
 
     def to_pandas(self) -> Any:

@@ -14,16 +14,5 @@ from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
-from .sparsity import (
-    ACTIONS,
-    ALL_OPERANDS,
-    DEALING,
-    Fiber,
-    Filter,
-    Format,
-    Mechanism,
-    Outer,
-    Units,
-    name_bits,
-)
+from .sparsity import ACTIONS, ALL_OPERANDS, DEALING, Fiber, Filter, Format, Mechanism, Outer, Units, name_bits
 from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box
