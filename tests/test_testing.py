@@ -163,6 +163,13 @@ class Words(Format):
         return self.told(fiber)
 
 
+def test_codecs_are_tried_at_long_ranks():
+    wrong = Words(
+        told=lambda fiber: fiber.fibers * (fiber.length + -fiber.length % 8) * np.where(fiber.length > 300, 0.5, 1)
+    )
+    assert "words in a rank of 2050: expected 2056.00 (`encode`), given 1028.00" in fails(testing.check_format, wrong)
+
+
 def test_codecs_are_tried_at_ragged_lengths():
     testing.check_format(Words())
     assert "words in a rank of 35: expected 40.00 (`encode`), given 35.00 (`encoded`)" in fails(

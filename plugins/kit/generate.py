@@ -81,7 +81,7 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     values = {
         "plugin-name": name, "plugin_name": package, "PluginName": "".join(map(str.capitalize, name.split("-"))),
         "ABOUT": example.about or f"A plugin of kind {kind}", "VERSION": ".".join(__version__.split(".")[:2]),
-        "USE": f"describe {described[1] if described else kind} {name}",
+        "USE": f"list {described[1] if described else kind} {name}",
     }  # fmt: skip
     files = {"pyproject.toml": TEXTS["project"], "README.md": TEXTS["readme"], "plugin_name/__init__.py": module}
     if spec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import os
 import re
@@ -26,13 +27,13 @@ from ..problem import design_file
 from ..problem.constraints import broken_of
 from ..problem.doubts import doubts
 from ..problem.hardware_space import without_area, wrong_choices
-from ..problem.load import make_problem, objective_of, piece_of
+from ..problem.load import load_problem, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
 from ..problem.project import located
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
-from ..study.cells import MORE
+from ..study.cells import MORE, cells_of
 
 logger = logging.getLogger("sparsemap")
 
@@ -278,6 +279,8 @@ class Check:
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
         self.attempt(partial(self.unit_tensors, piece))
+        if not self.mistakes:
+            self.cells(piece)
         for key, kind in MORE.items():
             for index, names in enumerate(getattr(piece, key)):
                 for at, name in enumerate(names):
@@ -290,6 +293,26 @@ class Check:
             if searcher not in piece.searchers:
                 text = unknown("searcher of this study", searcher, piece.searchers)
                 self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
+
+    def cells(self, piece: Any) -> None:
+        """Checks the problems of a study: every workload, and every other combination of parts with a single workload."""
+        seen = set[str]()
+        for cell in self.attempt(lambda: cells_of(piece, Path(), self.path.parent)) or ():
+            workload, rest = (
+                cell.parts["workload"],
+                {k: v for k, v in cell.parts.items() if k not in ("workload", "searcher")},
+            )
+            keys = {json.dumps(part, sort_keys=True, default=str) for part in ({"workload": workload}, rest)}
+            if keys <= seen:
+                continue
+            seen |= keys
+            parts = {"workload": workload, **rest}
+            try:
+                _ = load_problem(**parts, registry=self.registry).space.low
+            except SpecError as error:
+                self.mistakes |= dict.fromkeys(
+                    Mistake(self.file, join(one.file, one.path), one.message) for one in error.mistakes
+                )
 
     def unit_tensors(self, piece: Any) -> None:
         """Checks the tensors of hardware units against the workloads of a study; other mistakes are reported elsewhere."""

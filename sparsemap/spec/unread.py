@@ -28,7 +28,9 @@ def why_not(path: Path, kind: str, text: bytes, error: Exception) -> SpecError:
         return SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})")
     if isinstance(error, tomllib.TOMLDecodeError):
         message, where = _split_place(str(error))
-        return SpecError.at(shown(path), where, f"is not TOML: {message}{_line_at(text.decode('utf-8-sig'), where)}")
+        # a service may be told to read any file: what is in another than a spec stays there
+        line = _line_at(text.decode("utf-8-sig"), where) if path.suffix == ".toml" else ""
+        return SpecError.at(shown(path), where, f"is not TOML: {message}{line}")
     if isinstance(error, RecursionError):
         return SpecError.at(shown(path), "", "is nested too deeply")
     return SpecError.at(shown(path), "", "is not TOML: a number has too many digits")  # which Python refuses to read

@@ -676,3 +676,17 @@ def test_check_finds_names_of_tensors_that_no_workload_beside_the_chip_has(key, 
 def test_a_verb_for_another_kind_of_piece_names_the_right_command(words, right):
     Path("study.toml").write_text('kind = "study"\nname = "s"\n')
     assert run(*words.split(), code=2).stderr.endswith(f": {right}\n")
+
+
+def test_a_study_is_checked_down_to_the_spaces_of_its_cells(tmp_path):
+    text = 'kind = "study"\nname = "bad"\nworkloads = ["mm1"]\nhardware = ["edge"]\nbudget = 10\nout = "o"\n'
+    (tmp_path / "bad.toml").write_text(text + '[space]\nextends = "full"\nsegments = ["orders", "tiling"]\n')
+    done = CliRunner().invoke(cli, ["check", str(tmp_path / "bad.toml")])
+    assert done.exit_code == 1 and "bad.toml: space.formats: no segment 'formats'; known: orders, tiling" in done.output
+
+
+def test_lines_of_files_that_are_no_specs_stay_there(tmp_path):
+    (tmp_path / "passwd").write_text("root:x:0:0:root\n")
+    (tmp_path / "layer.toml").write_text(f'kind = "workload"\nname = "one"\nextends = "{tmp_path}/passwd"\n')
+    done = CliRunner().invoke(cli, ["check", str(tmp_path / "layer.toml")])
+    assert done.exit_code == 1 and "is not TOML" in done.output and "root:x" not in done.output
