@@ -67,8 +67,8 @@ class Study(Piece):
     type_name: ClassVar[str] = "study"
     default_type: ClassVar[str] = "study"
 
-    workloads: tuple[str, ...] = attrs.field(default=(), metadata=naming("workload", paths=True))
-    """Names or TOML files, relative to the study."""
+    workloads: tuple[str | Table, ...] = attrs.field(default=(), metadata=naming("workload", paths=True))
+    """Names or TOML files, relative to the study, or tables."""
     networks: tuple[str, ...] = attrs.field(default=(), validator=_something, metadata=naming("network", paths=True))
     """Names or TOML files, relative to the study; a cell of a network searches all layers."""
     hardware: tuple[str | Table, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))

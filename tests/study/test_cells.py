@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import toml
 
-from sparsemap import SpecError, load_design, run_study
+from sparsemap import SpecError, load_design, load_problem, run_study
 from sparsemap.pieces.study_spec import Study
 from sparsemap.study.cells import NUMBERS, cells_of, variants_of
 from sparsemap.study.study import csv_text, markdown_text
@@ -59,3 +59,13 @@ def test_a_study_may_be_a_table_or_a_file_and_its_designs_can_be_read(tmp_path, 
     result = load_design("out/mm1--edge--sparsemap--seed0")
     assert result.found.edp == outcome.numbers["edp"] and "DRAM" in result.report("loop-nest")
     assert pickle.loads(pickle.dumps(result)).found.edp == result.found.edp
+
+
+def test_a_workload_may_be_a_table_of_the_study():
+    own = {"name": "mine", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 8, "k": 8, "n": 8}}
+    study = Study(name="one", workloads=("mm1", own), hardware=("edge",), budget=5)
+    first, second = cells_of(study, Path("out"))
+    assert (first.workload, second.workload) == ("mm1", "mine") and second.folder.endswith(
+        "mine--edge--sparsemap--seed0"
+    )
+    assert load_problem(second.parts["workload"], "edge").sizes == {"m": 8, "k": 8, "n": 8}
