@@ -270,7 +270,7 @@ class Check:
                 self.attempt(lambda: problem.space.candidates)
                 self.attempt(lambda: len(problem.space))
 
-    def study(self, piece: Any) -> None:
+    def study(self, piece: Any, strict: bool = True) -> None:
         several = {
             "workload": "workloads", "network": "networks", "hardware": "hardware", "searcher": "searchers",
             "cost-model": "cost_models", **({} if isinstance(piece.spaces, Mapping) else {"space": "spaces"}),
@@ -280,7 +280,7 @@ class Check:
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
         self.attempt(partial(self.unit_tensors, piece))
         if not self.mistakes:
-            self.cells(piece)
+            self.cells(piece, strict)
         for key, kind in MORE.items():
             for index, names in enumerate(getattr(piece, key)):
                 for at, name in enumerate(names):
@@ -294,25 +294,25 @@ class Check:
                 text = unknown("searcher of this study", searcher, piece.searchers)
                 self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
 
-    def cells(self, piece: Any) -> None:
-        """Checks the problems of a study: every workload, and every other combination of parts with a single workload."""
-        seen = set[str]()
+    def cells(self, piece: Any, strict: bool) -> None:
+        """Checks the problems of a study: every workload, and every other combination of parts with a single workload.
+
+        A run (not `strict`) keeps the results of the good cells, so that all must be wrong."""
+        seen, good, wrong = set[str](), 0, list[Mistake]()
         for cell in self.attempt(lambda: cells_of(piece, Path(), self.path.parent)) or ():
-            workload, rest = (
-                cell.parts["workload"],
-                {k: v for k, v in cell.parts.items() if k not in ("workload", "searcher")},
-            )
-            keys = {json.dumps(part, sort_keys=True, default=str) for part in ({"workload": workload}, rest)}
+            parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
+            some = {key: value for key, value in parts.items() if key != "workload"}
+            keys = {json.dumps(part, sort_keys=True, default=str) for part in (parts["workload"], some)}
             if keys <= seen:
                 continue
             seen |= keys
-            parts = {"workload": workload, **rest}
             try:
-                _ = load_problem(**parts, registry=self.registry).space.low
+                good += bool(len(load_problem(**parts, registry=self.registry).space.low))
             except SpecError as error:
-                self.mistakes |= dict.fromkeys(
-                    Mistake(self.file, join(one.file, one.path), one.message) for one in error.mistakes
-                )
+                own = (one for one in error.mistakes if not Path(one.file).suffix)
+                wrong += [Mistake(self.file, join(one.file, one.path), one.message) for one in own]
+                wrong += [one for one in error.mistakes if Path(one.file).suffix]
+        self.mistakes |= dict.fromkeys(wrong if strict or not good else ())
 
     def unit_tensors(self, piece: Any) -> None:
         """Checks the tensors of hardware units against the workloads of a study; other mistakes are reported elsewhere."""

@@ -213,7 +213,7 @@ def outcomes_of(
     one_of_both(cluster, jobs)
     file = shown(study) if isinstance(study, str) and is_path(study) else ""
     checked = Check(loaded(plugin_dirs), file, base / "study.toml")
-    checked.study(piece)
+    checked.study(piece, strict=False)
     if checked.mistakes:
         raise SpecError(checked.mistakes)
     folder = out or piece.out

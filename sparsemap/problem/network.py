@@ -66,8 +66,8 @@ class Node:
 
     @cached_property
     def content(self) -> str:
-        """Sizes, tensors, densities, word width and weights of the loops as text: equal text means the same search, and
-        the same places for the tensors."""
+        """Sizes, tensors, densities, word width and number of inputs of the loops as text: equal text means the same
+        search, and the same places for the tensors."""
         tensors = [
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
             + [list(tensor.inside)] * bool(tensor.inside)
@@ -75,7 +75,7 @@ class Node:
         ]
         own = unstructure(self.piece) if isinstance(self.piece, Workload) else {}
         more = [own[key] for key in ("word_bits", "resides", "resident_words", "slides") if key in own]
-        more += [weights] if (weights := getattr(self.piece, "weights", "")) else []
+        more += [len(self.inputs)] if len(self.inputs) > 1 else []
         return json.dumps([list(self.loops.sizes.items()) if self.loops else [], tensors, *more])
 
     @property

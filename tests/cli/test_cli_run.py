@@ -49,7 +49,7 @@ def test_every_cell_has_a_folder_and_a_row():
         ("mm3", "1"),
     ]
     header = ["workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "evaluations", "valid_fraction"]
-    header += ["score", "seconds", "power_w", "edp_js", "area_mm2", "technology", "verdict"]
+    header += ["score", "seconds", "power_w", "edp_js", "area_mm2", "technology", "gap", "verdict"]
     assert list(rows()[0]) == header
     assert Path("out/table.md").read_text().startswith("| workload | hardware |")
 
