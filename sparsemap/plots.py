@@ -60,7 +60,9 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
         for path in paths:
             kind = path.suffix.lower()
             with replacing(path) as temporary:
-                figure.savefig(temporary, format=kind[1:], dpi=dpi, bbox_inches="tight", metadata={STAMPS[kind]: None})
+                figure.savefig(
+                    temporary, format=kind[1:], dpi=dpi, bbox_inches="tight", pad_inches=0.02, metadata={STAMPS[kind]: None}
+                )  # fmt: skip
 
 
 def _drawn(draw: Callable[[], Figure]) -> Figure:

@@ -134,13 +134,19 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}…{name[-8:]}"
 
 
+def columns_of(names: Sequence[str], width: float) -> int:
+    """Columns of a legend in so many inches, five at most."""
+    wide = [sum(max(map(len, names[i::n])) + 4.5 for i in range(n)) for n in range(1, min(5, len(names)) + 1)]
+    return max([n for n, letters in enumerate(wide, 1) if letters * LETTER <= width], default=1)
+
+
 def legend(figure: Figure, shown: Sequence[str], parts: Sequence[str]) -> None:
     """A legend of colours, above."""
     from matplotlib.patches import Patch
 
     if shown:
         patches = [Patch(color=colour(parts, part), label=part) for part in shown]
-        columns = 5 if sum(map(len, shown[:5])) < 40 else 3
+        columns = columns_of(shown, figure.get_figwidth())
         order = [i for first in range(min(columns, len(shown))) for i in range(first, len(shown), columns)]
         handles = [patches[i] for i in order]  # matplotlib fills columns, readers read lines
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=1, columnspacing=1.1)
@@ -165,7 +171,11 @@ def bars(
     totals = {row: math.fsum(mark.value for mark in marks if mark.row == row) for row in rows}
 
     def draw(width: float) -> Figure:
-        figure, axes = row_axes(width, [*map(_short, rows)], axis, 0.27 if len(rows) < MANY else 0.19)
+        there = {m.part for m in marks if m.value and m.part != m.row}  # others are named at the axis
+        shown = [part for part in parts if part and part in there]
+        lines = math.ceil(len(shown) / columns_of(shown, width))
+        step, base = 0.27 if len(rows) < MANY else 0.19, 0.75 + 0.18 * max(0, lines - 1)
+        figure, axes = row_axes(width, [*map(_short, rows)], axis, step, base)
         left = dict.fromkeys(rows, 0.0)
         for mark in sorted(marks, key=lambda mark: parts.index(mark.part)):
             if mark.value:
@@ -182,8 +192,7 @@ def bars(
         shares = {row: min(LETTER * (len(ends.get(row, "")) + 1) / room, 0.8) for row in rows}
         axes.set_xlim(0, max(max(totals[row], limit) / (1 - shares[row]) for row in rows) * 1.02 or 1.0)
         _counts(axes.xaxis)
-        shown = {m.part for m in marks if m.value and m.part != m.row}  # others are named at the axis
-        legend(figure, [part for part in parts if part and part in shown], parts)
+        legend(figure, shown, parts)
         return figure
 
     return Chart(marks, draw, title)

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports import figures
-from sparsemap_plugins.reports.charts import Mark, roofs
+from sparsemap_plugins.reports.charts import Mark, bars, roofs
 from sparsemap_plugins.reports.figures import KINDS, WIDTH, PlotSource
 from sparsemap_plugins.reports.outcome import DesignOutcome
 
@@ -221,3 +221,13 @@ def test_labels_of_a_roofline_with_five_levels_are_clear_of_its_legend(width):
     (axes,), (legend,) = figure.axes, figure.legends
     assert not axes.yaxis.label.get_window_extent().overlaps(legend.get_window_extent())
     assert [line.get_linestyle() for line in axes.lines[:5]] == ["-", "-", "-", "-", "--"]
+
+
+def test_a_figure_of_a_study_with_many_charges_is_no_wider_than_a_column(tmp_path):
+    many = ["DRAM", "GLB", "PEB", "MAC", "gated", "idle", "network", "intersection", "leakage"]
+    marks = [Mark(1.0, part, "a workload on a chip") for part in many]
+    write_figure(
+        lambda: bars(marks, "energy, mJ", {"a workload on a chip": "9 mJ"}, many).draw(WIDTH), tmp_path / "a.pdf"
+    )
+    (box,) = re.findall(rb"/MediaBox \[ 0 0 ([\d.]+)", (tmp_path / "a.pdf").read_bytes())
+    assert float(box) <= 72 * WIDTH
