@@ -50,6 +50,10 @@ class EstimatedTechnology(TableTechnology):
     def _component(self, level: Level) -> EstimatedMemory | None:
         return self.components.get(getattr(level.memory, "standard", None) or level.memory_class)
 
+    def _on_chip(self, level: Level) -> EstimatedMemory | None:
+        """The component of a level on chip; off-chip levels have area and leakage from the tables."""
+        return None if getattr(level.memory, "standard", None) else self._component(level)
+
     def _arrays(self, level: Level) -> list[tuple[MemoryTable, float]]:
         return [] if self._component(level) else super()._arrays(level)
 
@@ -59,13 +63,13 @@ class EstimatedTechnology(TableTechnology):
         return self._figure(one, capacity_bits, "write" if write else "read") / one.access_bits
 
     def leakage_mw(self, level: Level) -> float:
-        one = self._component(level)
+        one = self._on_chip(level)
         own = sum(self._figure(one, bits, "leakage") for bits in self._sizes(level)) if one else 0.0
         return super().leakage_mw(level) + own
 
     def area_mm2(self, level: Level) -> float:
         """Each array serves an access per cycle: as many arrays as the bandwidth takes."""
-        if (one := self._component(level)) is None:
+        if (one := self._on_chip(level)) is None:
             return super().area_mm2(level)
         count = max(1, math.ceil(level.words_per_cycle * level.word_bits / one.access_bits - 1e-9))
         return sum(

@@ -324,10 +324,13 @@ class FusedResult:
         fields = attrs.filters.exclude("by_level", "genome")
         rows = [attrs.asdict(row, filter=fields) | self._bytes(row) for row in self.rows]
         flat = [{key: " ".join(x) if isinstance(x, tuple) else x for key, x in row.items()} for row in rows]
-        return csv_text(flat), self._repr_markdown_()
+        return csv_text(flat), self.markdown()
 
-    def _repr_markdown_(self) -> str:
+    def markdown(self) -> str:
+        """The steps of the plan."""
         return markdown_table(self.table(), ALIGN)
+
+    _repr_markdown_ = markdown
 
     def to_latex(self) -> str:
         """The steps of the plan for a paper, with booktabs."""

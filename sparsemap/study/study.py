@@ -79,8 +79,7 @@ def run_study(
     with totals; for `progress` the layers of networks are cells. A failing cell does not stop the others. Ctrl-C keeps
     all finished cells, writes the tables and raises KeyboardInterrupt. A result of another search in the folder of a
     cell (`check_places`) is an error before anything runs, unless `overwrite` discards it. `live` is called after each
-    cell but the last, with a function that writes the tables so far, and
-    says whether there are any."""
+    cell but the last, with a function that writes the tables so far and returns whether there are any."""
     args = dict(registry_args or {})
     if not isinstance(study, Study):
         named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))

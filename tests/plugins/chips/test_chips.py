@@ -26,6 +26,7 @@ from sparsemap_plugins.chips.search import LAST, DesignTask, _finalists, designe
 from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES, Leg, evaluated_chip
 from sparsemap_plugins.verify.run import verify
+from tiny import TINY
 
 from sparsemap import Search, SearchError, SpecError, load_problem, search
 from sparsemap.cli.check import check_files
@@ -37,15 +38,6 @@ from sparsemap.problem import design_file
 from sparsemap.problem.constraints import broken_of
 from sparsemap.searching import budget, journal
 
-HARDWARE = """
-kind = "hardware"
-name = "tiny-space"
-extends = "small"
-technology = "12nm-recommended"
-constraints = ["Buffer.capacity <= 128 * 16"]
-levels.Buffer.capacity = { choices = ["32 words", "64 words", "128 words", "256 words"] }
-levels.Buffer.fanout = { low = 2, high = 8, factor = 2 }
-"""
 NETWORK = """
 kind = "network"
 name = "two"
@@ -67,7 +59,7 @@ def registry():
 
 @pytest.fixture
 def task(tmp_path: Path) -> DesignTask:
-    (tmp_path / "chip.toml").write_text(HARDWARE)
+    (tmp_path / "chip.toml").write_text(TINY)
     (tmp_path / "network.toml").write_text(NETWORK)
     return DesignTask(
         networks=(str(tmp_path / "network.toml"),),
@@ -504,7 +496,7 @@ def test_chips_of_another_search_stay_and_what_differs_is_named(task):
 )
 def test_what_no_chip_can_have_is_said_before_anything_is_searched(task, tmp_path, registry, line, text):
     file = tmp_path / "typo.toml"
-    file.write_text(HARDWARE.split("levels.")[0] + f"[choices]\n{line}\n")
+    file.write_text(TINY.split("levels.")[0] + f"[choices]\n{line}\n")
     with pytest.raises(SpecError, match=text) as caught:
         designed(attrs.evolve(task, hardware=str(file)))
     assert str(caught.value).startswith(str(file)) and not task.out.exists()

@@ -15,19 +15,11 @@ from sparsemap_plugins.chips.layers import LEAST
 from sparsemap_plugins.chips.model import whole
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.chips.starts import weights_of
+from tiny import TINY
 
 from sparsemap import SearchError, SpecError
 
-HARDWARE = """
-kind = "hardware"
-name = "tiny-space"
-extends = "small"
-technology = "12nm-recommended"
-constraints = ["Buffer.capacity <= 128 * 16"]
-levels.DRAM.standard = "ddr3" # without an interface that would take nearly all of the area
-levels.Buffer.capacity = { choices = ["32 words", "64 words", "128 words", "256 words"] }
-levels.Buffer.fanout = { low = 2, high = 8, factor = 2 }
-"""
+DDR3 = 'levels.DRAM.standard = "ddr3"  # without an interface that would take nearly all of the area\n'
 LAYERS = {
     "network": '{ name = "a", workload = "small-sparse", repeat = 3 }, { name = "b", workload = "small-matmul" }',
     "second": '{ name = "b", workload = "small-matmul" }',
@@ -47,7 +39,7 @@ def unlike(pair: DesignTask) -> DesignTask:
 @pytest.fixture
 def pair(tmp_path: Path) -> DesignTask:
     """Two networks, the second with a layer of the first."""
-    (tmp_path / "chip.toml").write_text(HARDWARE)
+    (tmp_path / "chip.toml").write_text(TINY + DDR3)
     for name, layers in LAYERS.items():
         (tmp_path / f"{name}.toml").write_text(f'kind = "network"\nname = "{name}"\nlayers = [{layers}]\n')
     (tmp_path / "little.toml").write_text(f'kind = "network"\nname = "little"\nlayers = [{LITTLE}]\n')

@@ -66,6 +66,20 @@ def test_an_off_chip_standard_may_have_a_component_and_all_else_is_in_the_tables
     assert found.energy_pj(1, "read") == usual.energy_pj(1, "read")
 
 
+def test_an_off_chip_component_has_energy_alone_and_its_interface_is_in_the_tables(estimators):
+    """A DRAM with a capacity takes no estimated area on the chip, and no estimated leakage."""
+    levels = {"DRAM": {"capacity": "1 GB", "standard": "lpddr4", "bandwidth": "4 words/cycle"}}
+    components = {"lpddr4": {"name": "LPDDR4", "access_bits": 64}}
+    technology = {"type": "hwcomponents", "extends": "12nm-recommended", "components": components}
+    usual, found = (
+        load_problem("mm1", {"extends": "edge", "technology": which, "levels": levels})
+        for which in ("12nm-recommended", technology)
+    )
+    areas = [hardware.technology.area_mm2(hardware.levels[0]) for hardware in (usual, found)]
+    assert areas[0] == areas[1] > 0
+    assert usual.leakage_mw(0) == found.leakage_mw(0) > 0
+
+
 def test_a_component_without_an_estimator_is_named_with_the_reason(estimators):
     with pytest.raises(SpecError, match=r"no estimator has the read of RAM with .*: Exception: no such component"):
         problem({"sram": {**SRAM, "name": "RAM"}}).energy_pj(1, "read")
