@@ -98,6 +98,15 @@ def below(high: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     return rng.integers(0, np.full(shape, high, dtype=np.int64))
 
 
+def stationary(problem: Problem) -> Any:
+    """The stationary tensor of the problem's space (`stationary.Stationary`); None without the key."""
+    if not problem.space_spec.stationary:
+        return None
+    from .stationary import read
+
+    return problem.remember((stationary,), lambda: read(problem, problem.space_spec.stationary))
+
+
 def loops_of(columns: Mapping[str, Array], problem: Problem) -> Array:
     """(L, D, B) bounds as a contiguous array."""
     bounds = np.ascontiguousarray(columns["bounds"], dtype=np.float64)
@@ -215,20 +224,10 @@ class RankFormats(Choices):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Match formats by name and tensors by role, from the innermost rank; further slots repeat the outermost format."""
-        from sparsemap.problem.similarity import pairs
+        from .transfer import moved_formats
 
-        from .transfer import by_name
-
-        if "formats" not in designs.columns:
-            return None
-        column, count = designs.columns["formats"], len(designs)
-        guess = self.guess(count, target, rng).reshape(len(target.tensors), self.slots, count)
-        there, here = source.candidates("format"), self.choices(target)["format"]
-        slots = np.maximum(np.arange(self.slots) + column.shape[1] - self.slots, 0)
-        moved = guess.copy()
-        for given, own in pairs(source.loops, target.loops):
-            moved[own] = by_name(column[given, slots], there, here, guess[own])
-        return moved.reshape(-1, count)
+        guess = self.guess(len(designs), target, rng)
+        return moved_formats(designs, source, target, self.choices(target)["format"], guess, self.slots)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """Change one tensor per design: a slot, a format inwards or above, or take another tensor's formats."""

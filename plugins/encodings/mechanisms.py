@@ -65,17 +65,10 @@ class GateSkip(Choices):
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
         """Match mechanisms by name, at places of the same name."""
-        from .transfer import by_name
+        from .transfer import moved_mechanisms
 
-        if "mechanisms" not in designs.columns:
-            return None
-        moved = self.guess(len(designs), target, rng)
-        there, here = source.candidates("mechanism"), self.choices(target)["mechanism"]
-        names = [place.name for place in source.places]
-        for own, place in enumerate(target.places):
-            if place.name in names:
-                moved[own] = by_name(designs.columns["mechanisms"][names.index(place.name)], there, here, moved[own])
-        return moved
+        guess = self.guess(len(designs), target, rng)
+        return moved_mechanisms(designs, source, target, self.choices(target)["mechanism"], guess)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Replace a mechanism without the metadata it needs by a random mechanism not lacking metadata."""

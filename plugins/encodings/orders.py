@@ -14,7 +14,7 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
-from .choices import below, loops_of
+from .choices import below, loops_of, stationary
 from .inner import functions
 
 MAX_DIMS = 20
@@ -30,6 +30,7 @@ class Cantor(Segment):
     type_name: ClassVar[str] = "cantor"
     provides: ClassVar[tuple[str, ...]] = ("order",)
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
+    obeys_stationary: ClassVar[bool] = True
     max_dims: ClassVar[int] = MAX_DIMS
 
     def genes(self, problem: Problem) -> Genes:
@@ -56,17 +57,15 @@ class Cantor(Segment):
         codes, dims = np.ascontiguousarray(self.codes(genes, problem), dtype=np.int64), len(problem.dims)
         order = np.empty((len(codes), dims, codes.shape[1]), dtype=np.int8)
         functions.orders_of(codes, order)
-        return {"order": order}
+        return {"order": stays.orders(order) if (stays := stationary(problem)) else order}
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        if "order" not in designs.columns:
-            return None
         from .transfer import moved_order
 
-        order = moved_order(designs.columns["order"], source, target)
-        return self.encode(Designs({"order": order}), target)
+        order = moved_order(designs, source, target)
+        return None if order is None else self.encode(Designs({"order": order}), target)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """Change the order of one level: swap two of its loops, or copy the order of another level."""
@@ -82,7 +81,8 @@ class Cantor(Segment):
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Move loops with bound one, which have no effect, to the end, in the order of the workload."""
-        codes = np.array(self.codes(genes, problem), dtype=np.int64, order="C")
+        order = self.decode(genes, problem)["order"] if stationary(problem) else None
+        codes = np.array(self.codes(genes, problem) if order is None else self._codes(order), dtype=np.int64, order="C")
         functions.busy_first(codes, loops_of(columns, problem), np.empty((1, len(problem.dims), 2), dtype=np.int8))
         return self.coded(codes, problem)
 
@@ -94,6 +94,10 @@ class Cantor(Segment):
             name, found = problem.mapping_levels[level].name, order[level, :, row].tolist()
             text = f"the loop order of {name} is {found}, expected each of {expected.tolist()} once"
             raise DesignError(f"design {row}: {text}")
+        stays = stationary(problem)
+        return self.coded(self._codes(stays.orders(order) if stays else order), problem)
+
+    def _codes(self, order: Array) -> Array:
         codes = np.empty((len(order), order.shape[2]), dtype=np.int64)
         functions.codes_of(np.ascontiguousarray(order, dtype=np.int8), codes)
-        return self.coded(codes, problem)
+        return codes

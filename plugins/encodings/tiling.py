@@ -9,12 +9,11 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
-from .choices import compressed_tensors, loops_of
+from .choices import compressed_tensors, loops_of, stationary
 from .inner import functions
 from .padding import Padding, chosen, next_composite, next_smooth
 from .tile_figures import facts_of
@@ -34,35 +33,31 @@ class LoopTiling(Segment):
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
     ) -> Array | None:
-        if "bounds" not in designs.columns:
-            return None
-        from .transfer import filled_bounds, scaled_bounds
+        from .transfer import moved_bounds
 
-        bounds = scaled_bounds(designs.columns["bounds"], source, target)
-        return self.encode(Designs({"bounds": filled_bounds(bounds, target, rng) if fill else bounds}), target)
+        found = moved_bounds(designs, source, target, rng, fill)
+        return None if found is None else self.encode(Designs({"bounds": found}), target)
 
 
 @attrs.frozen(kw_only=True)
 class PrimeFactors(LoopTiling):
-    """One gene per prime factor, 1..L: the mapping level of the factor.
-
-    All factors of the first dimension come first, each dimension's in ascending order. Provides `bounds` (L, D, B)
-    float64. Equal factors of a dimension may swap levels, so a design has several genomes; `encode` returns the genome
-    with ascending levels of equal factors."""
+    """One gene per prime factor, 1..L: the mapping level of the factor. All factors of the first dimension come first,
+    each dimension's in ascending order. Provides `bounds` (L, D, B) float64. Equal factors of a dimension may swap
+    levels, so a design has several genomes; `encode` returns the genome with ascending levels of equal factors."""
 
     type_name: ClassVar[str] = "prime-factors"
+    obeys_stationary: ClassVar[bool] = True
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
     """`prime`, the paper's rule: a prime size becomes the next composite number. `smooth`: a size with a prime factor
     above `largest_factor` becomes the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay.
 
-    `auto`: `prime`, with three improvements. If `smooth` sizes of some dimensions fill the fan-outs so much better that
-    all computes take less than 0.8 times as long, all dimensions are smooth, since tiles have to fit as well, unless
-    fan-outs are then filled worse than before. Such a size becomes the size with the most divisors up to a sixteenth
-    larger, if the number of divisors is 1.5 times as large (730 -> 756) and the cost model foresees padded sizes
-    (`physical` does: only positions with data count). And any size becomes a size with more divisors, up to an eighth
-    larger (2048 -> 2160), if the cost model expects less than 0.95 times the score from the tiles at the level next to
-    the outermost. A search of more than 500 designs tries other sizes as well (`other_sizes`)."""
+    `auto`: `prime`, with three improvements. If `smooth` sizes fill the fan-outs so much better that all computes take
+    less than 0.8 times as long, these dimensions, or all, are smooth. Such a size becomes the size with the most
+    divisors up to a sixteenth larger, if it has 1.5 times as many (730 -> 756) and the cost model foresees padded sizes
+    (`physical` does). And any size becomes a size with more divisors, up to an eighth larger (2048 -> 2160), if the
+    cost model expects less than 0.95 times the score. A search of more than 500 designs tries other sizes as well
+    (`other_sizes`)."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` keeps primes up to this number: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
@@ -103,12 +98,17 @@ class PrimeFactors(LoopTiling):
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         bounds = np.ones((len(problem.mapping_levels), len(problem.dims), genes.shape[1]))
         functions.bounds_of(self._facts(problem), np.ascontiguousarray(genes, dtype=np.int64), bounds)
-        return {"bounds": bounds}
+        return {"bounds": stays.bounds(bounds) if (stays := stationary(problem)) else bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         """Genes of designs, with ascending levels for equal factors of a dimension."""
         bounds = loops_of(designs.columns, problem)
         _check(bounds, problem)
+        if stays := stationary(problem):
+            stays.check(bounds, designs.columns.get("order"))
+        return self._levels(bounds, problem)
+
+    def _levels(self, bounds: Array, problem: Problem) -> Array:
         genes = np.empty((len(self.factors(problem)[0]), bounds.shape[-1]), dtype=np.int64)
         functions.levels_of(self._facts(problem), bounds, genes)
         return genes
@@ -142,7 +142,7 @@ class PrimeFactors(LoopTiling):
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Move factors, in random order, out of overfull fan-outs, then out of buffers with too large tiles."""
-        changed, order = np.array(genes, dtype=np.int64, order="C"), rng.permutation(len(genes))
+        changed, order = self._stationary(genes, problem), rng.permutation(len(genes))
         packed = compressed_tensors(problem, columns)
         if packed is None:
             packed = np.zeros((len(problem.tensors), genes.shape[1]), dtype=bool)
@@ -151,9 +151,13 @@ class PrimeFactors(LoopTiling):
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Sort the levels of equal factors of a dimension."""
-        changed = np.array(genes, dtype=np.int64, order="C")
-        functions.ascending(self._facts(problem), changed)
+        functions.ascending(self._facts(problem), changed := self._stationary(genes, problem))
         return changed
+
+    def _stationary(self, genes: Array, problem: Problem) -> Array:
+        """A copy of genes without factors that `decode` moves."""
+        own = self._levels(self.decode(genes, problem)["bounds"], problem) if stationary(problem) else genes
+        return np.array(own, dtype=np.int64, order="C")
 
     def _facts(self, problem: Problem) -> Any:
         return problem.remember((PrimeFactors._facts,), lambda: facts_of(problem, *self.factors(problem)))
@@ -172,17 +176,8 @@ class PrimeFactors(LoopTiling):
 def _check(bounds: Array, problem: Problem) -> None:
     """Raise `DesignError` unless the bounds are whole numbers multiplying to the sizes."""
     sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
-    products = bounds.prod(axis=0)
-    whole = ((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0)
-    wrong = ~whole | (products != sizes[:, None])
-    if not wrong.any():
-        return
-    dim, row = (int(i) for i in np.argwhere(wrong)[0])
-    name, size = problem.dims[dim], int(sizes[dim])
-    given = int(problem.loops.sizes[name])
-    padded = f" (padded from {given})" if given != size else ""
-    found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
-    raise DesignError(
-        f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
-        f"expected whole numbers that multiply up to {size}{padded}"
-    )
+    wrong = ~((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0) | (bounds.prod(axis=0) != sizes[:, None])
+    if wrong.any():
+        from .transfer import refused
+
+        raise refused(bounds, wrong, problem)

@@ -7,12 +7,20 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap import Problem
+from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Piece
 from sparsemap.primes import divisors, prime_factors
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.similarity import pairs
+
+from .choices import stationary
 
 
-def moved_order(order: Array, source: Problem, target: Problem) -> Array:
-    """(L, D, B) of the source -> (L, D', B) int8: loops of common dimensions keep their order."""
+def moved_order(designs: Designs, source: Problem, target: Problem) -> Array | None:
+    """(L, D', B) int8 orders of the target: loops of common dimensions keep their order; None: the designs have none."""
+    if "order" not in designs.columns:
+        return None
+    order = designs.columns["order"]
     levels, _, batch = order.shape
     place = {dim: i for i, dim in enumerate(target.dims)}
     moved = np.empty((levels, len(place), batch), dtype=np.int8)
@@ -25,6 +33,30 @@ def moved_order(order: Array, source: Problem, target: Problem) -> Array:
                     dims.insert(place[dim], dim)
             moved[level, :, row] = [place[dim] for dim in dims]
     return moved
+
+
+def moved_bounds(
+    designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+) -> Array | None:
+    """(L, D', B) bounds of the target, with `fill` in spatial levels left empty; None: the designs have no loops."""
+    if "bounds" not in designs.columns:
+        return None
+    bounds = scaled_bounds(designs.columns["bounds"], source, target)
+    bounds, stays = filled_bounds(bounds, target, rng) if fill else bounds, stationary(target)
+    return stays.bounds(bounds) if stays else bounds
+
+
+def refused(bounds: Array, wrong: Array, problem: Problem) -> DesignError:
+    """The error for bounds (L, D, B) not multiplying to the sizes where `wrong` (D, B)."""
+    dim, row = (int(i) for i in np.argwhere(wrong)[0])
+    name = problem.dims[dim]
+    size, given = int(problem.sizes[name]), int(problem.loops.sizes[name])
+    padded = f" (padded from {given})" if given != size else ""
+    found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
+    return DesignError(
+        f"design {row}: bounds of dimension '{name}' are {found} = {bounds[:, dim, row].prod():g}, "
+        f"expected whole numbers that multiply up to {size}{padded}"
+    )
 
 
 def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:
@@ -67,7 +99,35 @@ def filled_bounds(bounds: Array, problem: Problem, rng: np.random.Generator) -> 
     return filled
 
 
-def by_name(column: Array, there: tuple[Piece, ...], here: tuple[Piece, ...], guess: Array) -> Array:
+def moved_formats(
+    designs: Designs, source: Problem, target: Problem, here: tuple[Piece, ...], guess: Array, slots: int
+) -> Array | None:
+    """(T' * R', B) positions in the candidates `here`: tensors match by role, ranks from the innermost; further slots
+    repeat the outermost format. None: the designs have no formats."""
+    if "formats" not in designs.columns:
+        return None
+    column, there = designs.columns["formats"], source.candidates("format")
+    own_slots = np.maximum(np.arange(slots) + column.shape[1] - slots, 0)
+    moved = guess.reshape(len(target.tensors), slots, -1).copy()
+    for given, own in pairs(source.loops, target.loops):
+        moved[own] = _by_name(column[given, own_slots], there, here, moved[own])
+    return moved.reshape(guess.shape)
+
+
+def moved_mechanisms(
+    designs: Designs, source: Problem, target: Problem, here: tuple[Piece, ...], guess: Array
+) -> Array | None:
+    """(A', B) positions in the candidates `here`, at places of the same name; None: the designs have no mechanisms."""
+    if "mechanisms" not in designs.columns:
+        return None
+    moved, there, names = guess.copy(), source.candidates("mechanism"), [place.name for place in source.places]
+    for own, place in enumerate(target.places):
+        if place.name in names:
+            moved[own] = _by_name(designs.columns["mechanisms"][names.index(place.name)], there, here, moved[own])
+    return moved
+
+
+def _by_name(column: Array, there: tuple[Piece, ...], here: tuple[Piece, ...], guess: Array) -> Array:
     """Positions in the candidates `there` -> positions of equal names in `here`; the guess for missing names."""
     names = [piece.name for piece in here]
     table = np.array([names.index(piece.name) if piece.name in names else -1 for piece in there], dtype=np.int64)

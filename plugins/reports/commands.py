@@ -30,8 +30,9 @@ def explain_command(
 ) -> None:
     """Explain what limits a DESIGN, and what would help.
 
-    DESIGN is a TOML file or the folder of a search. For the folder of a network or a study, the report has the limit
-    and the most helpful free resource of each layer or cell.
+    DESIGN is a TOML file or the folder of a search. For the folder of a network, the report has the limit and the most
+    helpful free resource of each layer; for a study, the causes of its ratios (alone with the QUANTITY why) and the
+    best seed of each cell.
 
     QUANTITY is edp (the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. The report has the
     limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the

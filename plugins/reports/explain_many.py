@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .compare.sides import SidePart, is_result, labelled, sides_of
+from .compare.shares import in_order, worth_of
+from .compare.sides import TABLE, SidePart, is_result, labelled, sides_of
 from .explain import OF, Explanation
 from .outcome import DesignOutcome
 from .variants import ALL, Base, Free, freed
+from .why import causes_of, rows_of, varied_sides
 from .wording import change_text, time_text
 
 LITTLE = 0.01
@@ -30,6 +33,8 @@ LITTLE = 0.01
 TELLING = 0.9
 """All levels free are shown if costs fall below this share of those with one level free."""
 PLANNED = "with tensors on chip as planned"
+WHY = "why"
+"""The quantity of a study that gives the causes of its ratios alone."""
 LESS = (6, 4, 1)
 """Columns that narrow terminals omit."""
 Costs = Mapping[str, tuple[float, float]]
@@ -86,16 +91,30 @@ class _Kinds:
 
 
 def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
-    """Limits of layers, planned steps or cells, and costs of each and of a whole network with one thing free."""
+    """Limits of layers, planned steps or cells, and costs of each and of a whole network with one thing free.
+
+    Of a study the best seed of each cell counts, and only the best cell of a workload on a chip has something free;
+    `why` gives the causes of its ratios alone."""
+    rows = rows_of(path) if (path / TABLE).is_file() else []
+    causes = causes_of(path, rows) if len(rows) > 1 else None
+    why = [*textwrap.wrap(causes.text, output.width(), break_on_hyphens=False), ""] if causes else []
+    if quantity == WHY and rows:
+        return Explanation(why, {"why": causes and causes.to_dict()})
     if quantity not in OF:
-        raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
-    sides = labelled(sides_of(path, planned=True))
+        known = [*OF, *[WHY] * bool(rows)]
+        raise SearchError(
+            f"{path}: of many designs only {listed(known)} can be explained; name the folder of one of them"
+        )
+    sides = varied_sides(path, rows) if causes else labelled(sides_of(path, planned=True))
+    first = {side.label for each in grouped(sides, lambda x: (x.subject, x.hardware)).values()
+             for side in (in_order(each, worth_of(sides))[:1] if causes else each)}  # fmt: skip
     parts = [(side, part) for side in sides for part in side.parts if part.known]
     files = {part.folder: str(part.design_file) for _, part in parts if part.about.get("design") != ""}
     if not files:
         raise SearchError(f"{path}: has no design to explain")
     bases = {folder: Base(design_file.load(file, registry)) for folder, file in files.items()}
-    free = {folder: list(freed(base, OF[quantity])) for folder, base in bases.items()}
+    told = {part.folder for side, part in parts if side.label in first}
+    free = {folder: list(freed(base, OF[quantity])) if folder in told else [] for folder, base in bases.items()}
     kinds = _Kinds(quantity, {x.name: x for found in free.values() for x in found})
     layers = []
     for side, part in parts:
@@ -117,12 +136,13 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         about = [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, {how}", ""]
     else:
         head, about = str(path), [how, ""] if how == PLANNED else []
-    lines = [styled(head, "strong"), *about, output.table(_rows(layers, kinds), "<>>>>>><", less=LESS)]
+    lines = [*why, styled(head, "strong"), *about, output.table(_rows(layers, kinds), "<>>>>>><", less=LESS)]
     if len(sides) == 1:
         title = f"the whole network with one thing free in every {'step' if how == PLANNED else 'layer'}"
         lines += ["", styled(title, "strong"), _free(totals, kinds)]
     lines += ["", f"`{shlex.join(['sparsemap', 'explain', str(next(iter(files)))])}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
+    data |= {"why": causes.to_dict()} if causes else {}
     return Explanation("\n".join(lines).splitlines(), data)
 
 

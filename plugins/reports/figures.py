@@ -212,7 +212,7 @@ def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figur
         text = f"of many designs only {listed(OF_MANY)} can be drawn, not {kind}; name the folder of one"
         raise SearchError(f"{path}: {text}")
     if kind in ("ratios", "response"):
-        from .page.study import rows_of
+        from .why import rows_of
 
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of the kind {kind} needs the folder of a study")

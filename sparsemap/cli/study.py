@@ -213,6 +213,9 @@ def compare(
         first = (best_text(rows, found.cost), effects_text(apart, found.cost)) if apart else ()
         for line in filter(None, (*first, found.about, found.verdict)):
             click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
+        if verb := other_verb(defaults.CAUSES):
+            click.get_current_context().invoke(verb, design=str(folder), quantity="why", plugin_dirs=plugin_dirs)
+            click.echo()
         uses, names = found.use_rows() if found.uses else [], "<" * len(found.cells[0].names)
         effects = [HEAD, *(effect.row() for effect in apart)] if apart else []
         tables = (effects, "<<<>><>"), (found.mean_rows(), "<<>"), (uses, "<<>"), (found.cell_rows(), f"{names}>")

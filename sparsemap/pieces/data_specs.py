@@ -193,6 +193,8 @@ class SpaceSpec(Piece):
     workload's density) and `rank` (the summed rank)."""
     view: str = ""
     """View of workloads with several views (their key `view`); empty: unchanged."""
+    stationary: str = ""
+    """The tensor whose words come to a memory once: "Q" (its innermost memory), or "Q at GLB"."""
     more: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """By kind, such as `format`, names of further candidates besides the segments' own."""
 

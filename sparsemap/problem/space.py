@@ -76,13 +76,16 @@ class Space:
         for name, segment in segments.items():
             for column in segment.provides:
                 providers.setdefault(column, []).append(name)
-        where = f"no segment of space '{self.spec.name}' provides it"
-        wrong = [f"cost model '{model.name}' needs column '{x}'; {where}" for x in model.needs if x not in providers]
+        lacks = f"no segment of space '{self.spec.name}' provides it"
+        wrong = [f"cost model '{model.name}' needs column '{x}'; {lacks}" for x in model.needs if x not in providers]
         twice = {column: " and ".join(names) for column, names in providers.items() if len(names) > 1}
         wrong += [f"column '{column}' is provided twice, by {names}" for column, names in twice.items()]
-        mistakes = [Mistake(file, "segments", text) for text in wrong]
-        if mistakes:
-            raise SpecError(mistakes)
+        if self.spec.stationary:
+            loops = dict.fromkeys(name for x in ("order", "bounds") for name in providers.get(x, ()))
+            strange = [name for name in loops if not segments[name].obeys_stationary]
+            wrong += [f"segment '{name}' does not obey the key `stationary`" for name in strange]
+        if wrong:
+            raise SpecError(Mistake(file, "segments", text) for text in wrong)
 
     def provides(self, column: str) -> bool:
         """Whether a segment provides a column of designs."""

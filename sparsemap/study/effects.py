@@ -130,7 +130,7 @@ def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
         return ""
     (least, best), (more, second), *_ = means
     of = f"of {most} cells each, {NAMED[cost]} by geometric mean"
-    names = (" with ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
+    names = (", ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
     return f"Best is {next(names)}; {next(names)} has {times(more / least)} ({of})."
 
 

@@ -77,10 +77,7 @@ def test_effects_are_the_ratios_that_costs_were_made_of():
     assert found[("b",)] == pytest.approx(8 * math.sqrt(1.5)) and found[("d",)] == pytest.approx(3 * math.sqrt(1.5))
     assert found["b", "d"] == pytest.approx(1.5)
     assert [effect.axes for effect in effects_of(rows)] == [("x",), ("y",), ("x", "y")]  # the largest first
-    assert (
-        best_text(rows, "edp")
-        == "Best is x a with y c; x a with y d has 3.00x (of 6 cells each, EDP by geometric mean)."
-    )
+    assert best_text(rows, "edp") == "Best is x a, y c; x a, y d has 3.00x (of 6 cells each, EDP by geometric mean)."
     text = effects_text(effects_of(rows), "edp")
     assert text.startswith("Effects on EDP, the largest first: x: a is best, 0.10x of b")
     assert text.endswith("b with d has 1.50x of what both effects alone say.")

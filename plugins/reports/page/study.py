@@ -13,21 +13,20 @@ from sparsemap.file_formats import NETWORK as NETWORK_FORMAT
 from sparsemap.file_formats import STUDY
 from sparsemap.files import grouped, times
 from sparsemap.searching.written import read_result
-from sparsemap.study.cells import AXES, TABLE_FILES, axes_in, chosen_in, read_table
+from sparsemap.study.cells import AXES, TABLE_FILES, axes_in, chosen_in
 from sparsemap.study.comparison import BROKEN, NAMED, Comparison, compare, compared_axes, cost_of
 from sparsemap.study.effects import HEAD, best_text, effects_of, effects_text
 
 from ..charts import Chart, Mark, strips
-from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
+from ..compare.sides import NETWORK, TABLE, Compared, cell_folder, labelled, plan_in, result_of, sides_of
 from ..compare.verdict import uncounted, verdict
 from ..response import responses
 from ..tables import Cell, PageTable, number, numbers
-from ..wording import CHIP_COSTS
+from ..why import causes_of, rows_of
 from .cards import MOST, cards
 from .content import Page, Section, counted, made
 from .results import layer_blocks, spread
 
-KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 COLUMNS = ("edp", "energy_pj", "cycles", "seconds", "power_w")
 RESPONSES = (
     "Mean cost over that of the least value, with intervals of 95 %; lines for the axis that changes the response."
@@ -84,6 +83,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
             "Ratios to the first value of an axis; of two axes, the ratio beyond both effects (1.00x: they multiply)."
         )
         sections.insert(0, Section("Effects", [PageTable(HEAD, [effect.row() for effect in apart])], told))
+    if not networks and (causes := causes_of(folder, rows)):
+        lines.insert(2 * bool(apart), causes.text)
     if charts := responses(rows):
         sections.insert(bool(apart), Section("Responses", charts, RESPONSES))
     if any(row["gap"] for row in rows):
@@ -111,18 +112,6 @@ def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
     more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
     why = f"{', '.join(layer['layer'] for layer in failed[:3])}{more} ({failed[0]['error']})"
     return [f"{row['workload']} on {row['hardware']} has no total, since layers failed: {why}."]
-
-
-def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a study's table, with their places."""
-    told = read_table(folder) or [{}]
-    return [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
-
-
-def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score", "broken_bound")
-    names = {key: row[key] for key in (*KEYS[:3], *axes_in(row), KEYS[3], "verdict") if key in row}
-    return names | {key: float(row[key]) if row.get(key) else None for key in known}
 
 
 def _result(path: Path | None) -> dict[str, Any]:

@@ -59,6 +59,9 @@ class Segment(Piece):
     fits_all: ClassVar[bool] = True
     """Whether the fields fit any workload on any hardware; False if they name dimensions, levels or tensors."""
 
+    obeys_stationary: ClassVar[bool] = False
+    """Whether the loops obey the space's key `stationary`."""
+
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         """Dimension sizes representable by this encoding, at least as large as `sizes`."""
         return {}
