@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ from sparsemap.errors import listed
 from sparsemap.files import grouped, percent, times
 from sparsemap.study.cells import axes_in, read_table
 from sparsemap.study.comparison import NAMED, compared_axes, cost_of
-from sparsemap.study.effects import WORK
+from sparsemap.study.effects import combined
 
-from .compare.shares import levels_of, shares_of
+from .compare.shares import PARTS, levels_of, shares_of
 from .compare.sides import TABLE, Compared, cell_folder, checked, sides_of
 from .compare.verdict import EQUAL, LITTLE
 from .wording import CHIP_COSTS
@@ -39,23 +41,23 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 @attrs.frozen
 class Cause:
-    """The cell with the largest cost among the cells that differ from the best cell in one axis."""
+    """The costliest of the combinations that differ from the best combination in one axis."""
 
     axis: str
     value: str
     factor: float
-    """Its cost over that of the best cell."""
+    """Geometric mean of its costs over those of the best combination."""
     shares: Mapping[str, float]
-    """Share of each level, charge and lost cycle in the difference, 1 in all; the largest first."""
+    """Share of each level, charge and lost cycle in the difference, 1 in all, the largest first: the mean over workloads,
+    weighted by the logarithm of their ratio."""
     limits: tuple[str, str]
-    """Limit of the best cell, and of the other."""
+    """Limit of the best combination, and of the other; empty where workloads differ."""
 
     @property
     def text(self) -> str:
         named = [f"{name} {percent(x)}" for name, x in self.shares.items() if abs(x) >= LITTLE][:MOST]
-        limits = (
-            f"; limited by {self.limits[1]} instead of {self.limits[0]}" if self.limits[0] != self.limits[1] else ""
-        )
+        best, other = self.limits
+        limits = f"; limited by {other} instead of {best}" if best != other else ""
         return f"{self.axis.replace('_', ' ')} {self.value} {times(self.factor)} ({listed(named)}{limits})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +66,7 @@ class Cause:
 
 @attrs.frozen
 class Causes:
-    """The best cell of a study, and a cause per axis, the largest factor first."""
+    """The best combination of a study, and a cause per axis, the largest factor first."""
 
     best: str
     cost: str
@@ -74,60 +76,65 @@ class Causes:
     def text(self) -> str:
         """One sentence."""
         if not self.causes:
-            return f"No value of an axis costs more than that of the best cell, {self.best}."
+            return f"No value of an axis costs more than that of the best combination, {self.best}."
         told = "; ".join(cause.text for cause in self.causes)
         shares = f"in brackets, shares of the added {NAMED[self.cost]}"
-        return f"Why, with one axis changed from the best cell, {self.best} ({shares}): {told}."
+        return f"Why, with one axis changed from {self.best} ({shares}): {told}."
 
     def to_dict(self) -> dict[str, Any]:
         return {"best": self.best, "cost": self.cost, "causes": [cause.to_dict() for cause in self.causes]}
 
 
-def best_seeds(folder: Path, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[float, Path]]:
-    """Least cost over the seeds, and its folder, by workload and values of the axes."""
-    cost, names = cost_of(rows, "hardware"), _names(rows)
+def best_seeds(folder: Path, rows: Sequence[Row]) -> dict[tuple[Any, ...], Path]:
+    """Folder of the seed with the least cost, by workload and values of the axes."""
+    cost, names = cost_of(rows, "seed"), ("workload", *compared_axes(axes_in(rows[0])))
     known = [(row, path) for row in rows if row.get(cost) and (path := cell_folder(folder, row))]
     cells = grouped(known, lambda one: tuple(one[0].get(name) for name in names))
-    return {key: min((row[cost], path) for row, path in each) for key, each in cells.items()}
+    return {key: min((row[cost], path) for row, path in each)[1] for key, each in cells.items()}
 
 
 def varied_sides(folder: Path, rows: Sequence[Row]) -> list[Compared]:
     """The best seed of each cell, labelled by the values that vary."""
-    least = best_seeds(folder, rows)
-    sides = ((key, side) for key, (_, path) in least.items() for side in sides_of(path, planned=True))
-    return [attrs.evolve(side, label=_varied(key, least)) for key, side in sides]
+    cells = best_seeds(folder, rows)
+    varied = [len(set(values)) > 1 for values in zip(*cells, strict=True)]
+    found = ((", ".join(compress(map(str, key), varied)), path) for key, path in cells.items())
+    return [attrs.evolve(side, label=label) for label, path in found for side in sides_of(path, planned=True)]
 
 
 def causes_of(folder: Path, rows: Sequence[Row]) -> Causes | None:
-    """Causes in the table of a study, by the best seed of each cell; None without two cells."""
-    cost, names, least = cost_of(rows, "hardware"), _names(rows), best_seeds(folder, rows)
-    if len(least) < 2:
+    """Causes in the table of a study, with shares by the best seed of each cell; None without two combinations, or
+    without folders of cells."""
+    cost = cost_of(rows, "hardware")
+    axes, means = combined(rows, cost)
+    if len(means) < 2 or not best_seeds(folder, rows):
         return None
-    best = min(least, key=lambda key: least[key])
-    (side,), found = sides_of(least[best][1], planned=True), []
-    for at, name in enumerate(names):
-        if name == "workload" or name.partition(".")[0] in WORK:
-            continue
-        near = [key for key in least if key != best and (*key[:at], *key[at + 1 :]) == (*best[:at], *best[at + 1 :])]
-        if not near:
-            continue
-        most = max(near, key=lambda key: least[key])
-        factor = least[most][0] / least[best][0]
-        if factor >= 1 + EQUAL:
-            (other,) = sides_of(least[most][1], planned=True)
-            shares = shares_of((side, other), _worth(cost), levels_of)
-            found.append(Cause(name, str(most[at]), factor, shares, (side.limit, other.limit)))
-    return Causes(_varied(best, least), cost, tuple(sorted(found, key=lambda x: -x.factor)))
+    best, found = next(iter(means)), []
+    for at, axis in enumerate(axes):
+        near = [key for key in means if [x == y for x, y in zip(key, best, strict=True)].count(False) == 1]
+        most = next((key for key in reversed(near) if key[at] != best[at]), best)
+        if means[most] >= (1 + EQUAL) * means[best]:
+            shares, limits = _shares(folder, rows, axes, (best, most), cost)
+            found.append(Cause(axis, str(most[at]), means[most] / means[best], shares, limits))
+    return Causes(", ".join(map(str, best)), cost, tuple(sorted(found, key=lambda x: -x.factor)))
 
 
-def _names(rows: Sequence[Row]) -> tuple[str, ...]:
-    return ("workload", *compared_axes(axes_in(rows[0])))
-
-
-def _varied(key: tuple[Any, ...], keys: Iterable[tuple[Any, ...]]) -> str:
-    """Values of a cell that differ between cells."""
-    return ", ".join(str(value) for value, *rest in zip(key, *keys, strict=True) if len({*rest}) > 1)
-
-
-def _worth(cost: str) -> str:
-    return cost if cost in ("energy_pj", "seconds") else "edp_js"
+def _shares(
+    folder: Path, rows: Sequence[Row], axes: Sequence[str], pair: Sequence[tuple[Any, ...]], cost: str
+) -> tuple[dict[str, float], tuple[str, str]]:
+    """Mean shares in the difference of two combinations, over workloads, and their limits."""
+    cells = best_seeds(folder, rows)
+    names = ["workload", *compared_axes(axes_in(rows[0]))]
+    places = [names.index(axis) for axis in axes]
+    works = grouped(cells, lambda key: tuple(x for at, x in enumerate(key) if at not in places))
+    sums, limits = dict[str, float](), set[tuple[str, str]]()
+    for keys in works.values():
+        own = {tuple(key[at] for at in places): cells[key] for key in keys}
+        best, other = (next(iter(sides_of(own[each], planned=True))) for each in pair)
+        worth = cost if cost in PARTS else "edp_js"
+        ratio = (other.value(worth) or 1.0) / (best.value(worth) or 1.0)
+        for name, share in shares_of((best, other), worth, levels_of).items():
+            sums[name] = sums.get(name, 0.0) + share * math.log(ratio)
+        limits.add((best.limit, other.limit))
+    whole = math.fsum(sums.values())
+    shares = {name: part / whole for name, part in sorted(sums.items(), key=lambda one: -abs(one[1]))} if whole else {}
+    return shares, limits.pop() if len(limits) == 1 else ("", "")

@@ -114,22 +114,27 @@ def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{times(low)} to {times(high)}"
 
 
-def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
-    """The combination of values with the least geometric mean over workloads and seeds, and its lead over the next; empty
-    for a single axis."""
+def combined(rows: Sequence[Mapping[str, Any]], cost: str) -> tuple[list[str], dict[tuple[str, ...], float]]:
+    """Varied axes, and by combination of their values the geometric mean over workloads and seeds, the least first; axes
+    of the work itself, and combinations without all cells, are left out."""
     axes = [key for key in compared_axes(axes_in(rows[0])) if len({row.get(key) for row in rows}) > 1]
     axes = [key for key in axes if key.partition(".")[0] not in WORK]
     some = grouped((row for row in rows if row.get(cost)), lambda row: tuple(row[key] for key in axes))
     most = max(map(len, some.values()), default=0)
-    means = sorted(
-        (statistics.geometric_mean([row[cost] for row in each]), names)
-        for names, each in some.items()
-        if len(each) == most
-    )
+    means = {
+        names: statistics.geometric_mean(row[cost] for row in each) for names, each in some.items() if len(each) == most
+    }
+    return axes, dict(sorted(means.items(), key=lambda one: one[1]))
+
+
+def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
+    """The combination of values with the least geometric mean, and its lead over the next; empty for a single axis."""
+    axes, means = combined(rows, cost)
     if len(axes) < 2 or len(means) < 2:
         return ""
-    (least, best), (more, second), *_ = means
-    of = f"of {most} cells each, {NAMED[cost]} by geometric mean"
+    (best, least), (second, more), *_ = means.items()
+    cells = sum(bool(row.get(cost)) and tuple(row[key] for key in axes) == best for row in rows)
+    of = f"of {cells} cells each, {NAMED[cost]} by geometric mean"
     names = (", ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
     return f"Best is {next(names)}; {next(names)} has {times(more / least)} ({of})."
 

@@ -84,7 +84,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         )
         sections.insert(0, Section("Effects", [PageTable(HEAD, [effect.row() for effect in apart])], told))
     if not networks and (causes := causes_of(folder, rows)):
-        lines.insert(2 * bool(apart), causes.text)
+        lines.insert(2 if apart else len(lines), causes.text)
     if charts := responses(rows):
         sections.insert(bool(apart), Section("Responses", charts, RESPONSES))
     if any(row["gap"] for row in rows):

@@ -1,13 +1,16 @@
 """Why a variant of a study is better: the best cell beside the cells that differ from it in one axis."""
 
 import json
+from itertools import product
+from math import log
+from statistics import geometric_mean
 
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.compare.shares import levels_of
-from sparsemap_plugins.reports.compare.sides import sides_of
+from sparsemap_plugins.reports.compare.sides import cell_folder, sides_of
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.why import best_seeds, causes_of, rows_of
+from sparsemap_plugins.reports.why import causes_of, rows_of
 
 from sparsemap import run_study
 from sparsemap.cli.main import cli
@@ -15,10 +18,12 @@ from sparsemap.pieces.loading import load
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
+close = pytest.approx
+WORKS = ("mm1", "mm12")
 STUDY = """
 kind = "study"
 name = "few"
-workloads = ["mm1"]
+workloads = ["mm1", "mm12"]
 hardware = ["edge-16gbps", "mobile"]
 seeds = [0, 1]
 budget = 100
@@ -43,40 +48,53 @@ def run(*args):
     return done.output
 
 
-def test_every_cause_is_a_cell_that_differs_from_the_best_cell_in_one_axis(folder):
-    rows = rows_of(folder)
-    found, cells = causes_of(folder, rows), best_seeds(folder, rows)
-    least = {(row["hardware"], row["format"]): 1e300 for row in rows}
+def means(rows):
+    """Geometric mean over workloads and seeds by format and chip."""
+    costs = {}
     for row in rows:
-        key = row["hardware"], row["format"]
-        least[key] = min(least[key], row["edp_js"])
-    assert sorted(cost for cost, _ in cells.values()) == sorted(least.values())
-    (chip, form), best = min(least.items(), key=lambda one: one[1])
-    assert found.best.split(", ") == [form, chip]
-    others = {"hardware": {"edge-16gbps", "mobile"} - {chip}, "format": {"none", "bitmask"} - {form}}
-    for cause in found.causes:
-        assert {cause.value} == others[cause.axis]
-        key = (cause.value, form) if cause.axis == "hardware" else (chip, cause.value)
-        assert cause.factor == pytest.approx(least[key] / best)
-    assert [cause.factor for cause in found.causes] == sorted((cause.factor for cause in found.causes), reverse=True)
+        costs.setdefault((row["format"], row["hardware"]), []).append(row["edp_js"])
+    return {key: geometric_mean(each) for key, each in costs.items()}
 
 
-def test_shares_add_up_and_follow_from_the_levels_of_both_designs(folder):
+def test_every_cause_is_a_combination_that_differs_from_the_best_in_one_axis(folder):
     rows = rows_of(folder)
-    found, cells = causes_of(folder, rows), best_seeds(folder, rows)
-    best = min(cells, key=lambda key: cells[key])
+    found, mean = causes_of(folder, rows), means(rows)
+    best = min(mean, key=lambda key: mean[key])
+    assert found.best == ", ".join(best)
+    assert {cause.axis for cause in found.causes} <= {"format", "hardware"}
     for cause in found.causes:
-        assert sum(cause.shares.values()) == pytest.approx(1)
-        (key,) = (key for key in cells if cause.value in key and len({*key} - {*best}) == 1)
-        (one,), (other,) = (sides_of(cells[each][1]) for each in (best, key))
-        mine, theirs = levels_of(one), levels_of(other)
-        gain = 0.0
+        (other,) = (
+            key for key in mean if cause.value in key and sum(x != y for x, y in zip(key, best, strict=True)) == 1
+        )
+        assert cause.factor == close(mean[other] / mean[best])
+    factors = [cause.factor for cause in found.causes]
+    assert factors == sorted(factors, reverse=True) and min(factors) > 1
+
+
+def test_shares_are_means_over_workloads_of_what_the_levels_add(folder):
+    """Recomputed from the files of both designs: added energy and time of each level, each relative to the mean total."""
+    rows = rows_of(folder)
+    found, mean = causes_of(folder, rows), means(rows)
+    best = min(mean, key=lambda key: mean[key])
+    for cause in found.causes:
+        (other,) = (
+            key for key in mean if cause.value in key and sum(x != y for x, y in zip(key, best, strict=True)) == 1
+        )
+        expected = dict.fromkeys(cause.shares, 0.0)
+        for work in WORKS:
+            least = {key: min((r for r in rows if (r["workload"], r["format"], r["hardware"]) == (work, *key)),
+                              key=lambda row: row["edp_js"]) for key in (best, other)}  # fmt: skip
+            (one,), (two,) = (sides_of(cell_folder(folder, least[key])) for key in (best, other))
+            mine, theirs = levels_of(one), levels_of(two)
+            added = {}
+            for name in {**mine, **theirs}:
+                pairs = zip(mine.get(name, (0, 0)), theirs.get(name, (0, 0)), ("energy_pj", "seconds"), strict=True)
+                added[name] = sum((more - less) / (one.total(of) + two.total(of)) for less, more, of in pairs)
+            for name, part in added.items():
+                expected[name] += part / sum(added.values()) * log(least[other]["edp_js"] / least[best]["edp_js"])
+        assert sum(cause.shares.values()) == close(1)
         for name, share in cause.shares.items():
-            (e, t), (more_e, more_t) = mine.get(name, (0, 0)), theirs.get(name, (0, 0))
-            energy, time = (one.total(x) + other.total(x) for x in ("energy_pj", "seconds"))
-            gain += (weight := (more_e - e) / energy + (more_t - t) / time)
-            assert (weight > 0) == (share > 0) or abs(weight) < 1e-12
-        assert gain > 0, "the best cell gains"
+            assert share == close(expected[name] / sum(expected.values()), abs=1e-9)
 
 
 def test_explain_compare_and_the_page_give_the_same_sentence(folder, monkeypatch):
@@ -92,10 +110,12 @@ def test_explain_compare_and_the_page_give_the_same_sentence(folder, monkeypatch
 
 def test_explain_has_a_row_for_each_variant_and_frees_levels_of_the_best_on_each_chip_only(folder):
     lines = run("explain", folder).splitlines()
-    rows = [line for line in lines if line.startswith(("none, ", "bitmask, "))]
-    assert len(rows) == 4, "the best seed of two formats on two chips"
-    for chip in ("edge-16gbps", "mobile"):
-        helped = [row for row in rows if chip in row and not row.rstrip().endswith(" -")]
+    rows = [line for line in lines if line.startswith(WORKS)]
+    assert len(rows) == 8, "the best seed of two workloads with two formats on two chips"
+    for work, chip in product(WORKS, ("edge-16gbps", "mobile")):
+        helped = [
+            row for row in rows if row.startswith(f"{work}, ") and chip in row and not row.rstrip().endswith(" -")
+        ]
         assert len(helped) == 1
 
 
