@@ -297,7 +297,7 @@ class Check:
     def cells(self, piece: Any, strict: bool) -> None:
         """Checks the problems of a study: every workload, and every other combination of parts with a single workload.
 
-        A run (not `strict`) keeps the results of the good cells, so that all must be wrong."""
+        A run (not `strict`) keeps the results of good cells: one good problem ends its check."""
         seen, good, wrong = set[str](), 0, list[Mistake]()
         for cell in self.attempt(lambda: cells_of(piece, Path(), self.path.parent)) or ():
             parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
@@ -312,7 +312,9 @@ class Check:
                 own = (one for one in error.mistakes if not Path(one.file).suffix)
                 wrong += [Mistake(self.file, join(one.file, one.path), one.message) for one in own]
                 wrong += [one for one in error.mistakes if Path(one.file).suffix]
-        self.mistakes |= dict.fromkeys(wrong if strict or not good else ())
+            if good and not strict:
+                return
+        self.mistakes |= dict.fromkeys(wrong)
 
     def unit_tensors(self, piece: Any) -> None:
         """Checks the tensors of hardware units against the workloads of a study; other mistakes are reported elsewhere."""

@@ -243,6 +243,10 @@ class Comparison:
     def called(self, word: str) -> str:
         return COUNTED.get(word, word) if self.by == "cost_model" else word
 
+    def judged(self, row: MeanRow) -> str:
+        """The word for a row in texts and tables."""
+        return self.called(row.word) + row.so_far
+
     @property
     def verdict(self) -> str:
         """A sentence for each of the other variants, over all cells."""
@@ -256,7 +260,7 @@ class Comparison:
             return f"{name} has no result where {reference} has one"
         within = f" ({row.range} at 95 %)" if row.range != "-" else ""
         text = f"{name} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {reference}{within}"
-        text += f": {WORDS.get(row.word, self.called(row.word) + row.so_far)}"
+        text += f": {WORDS.get(row.word, self.judged(row))}"
         if self.budget and (row.so_far or row.word == OPEN):
             text += f"; searches still improve, try a budget of {4 * self.budget:,}"
         if row.proven:
@@ -308,7 +312,7 @@ class Comparison:
         rows = [head]
         for row in self.means:
             mean = times(row.ratio.mean if row.ratio else None)
-            means = mean, row.range, self.called(row.word) + row.so_far, times(row.arithmetic)
+            means = mean, row.range, self.judged(row), times(row.arithmetic)
             counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
             counts += [str(row.proven)] if proven else []
             counts += ["-" if row.uses is None else str(row.uses)] if used else []

@@ -76,7 +76,7 @@ def _alone(rows: Sequence[Mapping[str, Any]], axis: str, values: Sequence[str]) 
     found = compare(rows, values[0], axis)
     means = found.means[-len(found.others) :]
     return [
-        Effect((axis,), (row.variant,), (values[0],), row.ratio, row.word + row.so_far, row.cells)
+        Effect((axis,), (row.variant,), (values[0],), row.ratio, found.judged(row), row.cells)
         for row in means
         if row.ratio
     ]

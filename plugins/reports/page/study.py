@@ -167,9 +167,7 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append(
-            [row.group, row.variant, mean, row.range, found.called(row.word) + row.so_far, f"{row.cells} of {row.of}"]
-        )
+        rows.append([row.group, row.variant, mean, row.range, found.judged(row), f"{row.cells} of {row.of}"])
     head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
     own = found.by == found.over  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
