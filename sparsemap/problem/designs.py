@@ -230,6 +230,10 @@ class Design:
         units = {place.name: [self.mechanism(place).unit_macs] for place in problem.places}
         tensors = range(len(problem.tensors))
         formats = {(t, rank.format.name): rank.format.unit_macs for t in tensors for rank in self.ranks(t)}
+        if problem.recoding_pj.any():
+            from .widths import decoders_of
+
+            formats |= {(-1, one.name): one.unit_macs(problem.technology) for one in decoders_of(problem)}
         return sparse_mm2(problem.levels, problem.technology, problem.hardware, units, [*formats.values()])
 
     def _column(self, name: str) -> Array:
