@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles of tensors: the operands by position, and the output. Specs of hardware, mechanisms and spaces use roles to
 name any workload's tensors."""
-PASSES = "passes"
-"""Column of designs with the bypasses: tensors by bypassed level."""
+PASSES, NUMBERS = "passes", "numbers"
+"""Columns of designs with their layout: the bypassed levels, and the number formats, of tensors."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -120,8 +120,8 @@ class Problem:
 
     @cached_property
     def has_layouts(self) -> bool:
-        """Whether genes choose the bypasses of a design's hardware."""
-        return self.space.provides(PASSES) and self.passed is None
+        """Whether genes choose the bypasses of a design's hardware, or number formats."""
+        return self.passed is None and (self.space.provides(PASSES) or self.space.provides(NUMBERS))
 
     # -- workload
 

@@ -46,14 +46,17 @@ def _given(problem: Problem) -> Iterator[tuple[int, slice, Width]]:
 
 
 def width_of(registry: Registry, bits: float | str, file: str = "", path: str = "") -> Width:
-    """Bits, or the number format of a name; `SpecError` with `file` and `path` for an unknown name."""
-    if not isinstance(bits, str):
-        return bits
-    if bits in (names := registry.names("number-format")):
-        return cast(NumberFormat, registry.get("number-format", bits))
-    near = f"; did you mean {guess!r}?" if (guess := nearest(bits, names)) else ""
+    """Bits, or the number format of a name, see `format_of`."""
+    return format_of(registry, bits, file, path) if isinstance(bits, str) else bits
+
+
+def format_of(registry: Registry, name: str, file: str = "", path: str = "") -> NumberFormat:
+    """The number format of a name; `SpecError` with `file` and `path` for an unknown name."""
+    if name in (names := registry.names("number-format")):
+        return cast(NumberFormat, registry.get("number-format", name))
+    near = f"; did you mean {guess!r}?" if (guess := nearest(name, names)) else ""
     raise SpecError.at(
-        file, path, f"expected bits or a number format ({listed(names, len(names))}), found {bits!r}{near}"
+        file, path, f"expected bits or a number format ({listed(names, len(names))}), found {name!r}{near}"
     )
 
 
@@ -76,7 +79,9 @@ def recoding_of(problem: Problem) -> Array:
     found = np.where(unlike, each[:, :, None] + each[:, None, :], 0.0)
     built = problem.hardware.units.number_formats if problem.hardware.units else None
     if built is not None and (lacking := sorted({one.name for one in held[found.any(axis=2) & (each > 0)]} - {*built})):
-        text = f"has no decoder for {listed(lacking)}, found {listed(built) or 'an empty list'}; expected one for each format used"
+        text = (
+            f"has no decoder for {listed(lacking)}, found {listed(built) or 'an empty list'}; expected all formats used"
+        )
         raise SpecError.at(problem.file_of("hardware"), "units.number_formats", text)
     return found
 
