@@ -8,12 +8,14 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.exchange.dense import losses
 from sparsemap_plugins.verify import verify
 
 from sparsemap import SparseMapError, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.spec.notes import Notes
 
 REGISTRY = load()
 P, Q, Z = 0, 1, 2
@@ -154,6 +156,12 @@ def test_an_unknown_name_is_refused_with_its_place(bits: Any, levels: Any, text:
     with pytest.raises(SparseMapError) as refused:
         _ = product(ONCE, bits, **levels).problem.tensor_bits
     assert text in str(refused.value)
+
+
+def test_other_mappers_lose_the_decoders() -> None:
+    notes = Notes()
+    losses(product(ONCE, {"Q": "mxfp4"}), notes, "others")
+    assert [note.cause for note in notes.rows] == ["number formats"]
 
 
 def test_check_tells_unknown_names_of_levels(tmp_path: Path) -> None:
