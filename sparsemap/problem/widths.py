@@ -86,6 +86,19 @@ def recoding_of(problem: Problem) -> Array:
     return found
 
 
+def widths_text(problem: Problem) -> str:
+    """`Q mxfp4, Z 32 bits and 8 at DRAM`, without tensors in words of the levels."""
+    found = list[str]()
+    for tensor, bits, formats in zip(problem.tensors, problem.tensor_bits.tolist(), _held(problem), strict=True):
+        bits_or_name = zip(bits, formats[:-1], strict=True)
+        own = [form.name if form else f"{each:g} bits" if each else "" for each, form in bits_or_name]
+        usual = max(dict.fromkeys(own), key=own.count)
+        others = ((each, x.name) for each, x in zip(own, problem.levels, strict=True) if each not in ("", usual))
+        parts = [usual or "words of the levels", *(f"{each.removesuffix(' bits')} at {name}" for each, name in others)]
+        found += [f"{tensor.name} {' and '.join(parts)}"] if any(own) else []
+    return ", ".join(found)
+
+
 def with_words(chip: Chip, bits: Array) -> Chip:
     """A chip in words of `bits` (S,): the bits and ports of the memories stay, so energies of data, bandwidths and words
     per access are of other words. For a single chip."""

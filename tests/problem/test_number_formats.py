@@ -15,6 +15,8 @@ from sparsemap import SparseMapError, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.network import nodes_of
+from sparsemap.problem.widths import widths_text
 from sparsemap.spec.notes import Notes
 
 REGISTRY = load()
@@ -170,6 +172,20 @@ def test_check_tells_unknown_names_of_levels(tmp_path: Path) -> None:
     found = CliRunner().invoke(cli, ["check", str(tmp_path / "chip.toml")])
     assert found.exit_code == 2 or found.exit_code == 1
     assert "levels[0].word_bits.Q: expected bits or a number format (bf16" in found.output
+
+
+def test_a_layer_of_a_network_with_an_unknown_name_is_told_with_its_place() -> None:
+    layer = {"name": "one", "type": "linear", "m": 4, "k": 8, "n": 8, "word_bits": {"Q": "mxfp5"}}
+    network = REGISTRY.build("network", {"name": "net", "layers": [layer]})
+    with pytest.raises(SparseMapError, match=r"net.toml: layers\[0\].word_bits.Q: expected bits or a number format"):
+        nodes_of(network, REGISTRY, file="net.toml")
+
+
+def test_reports_say_names() -> None:
+    design = product(
+        ONCE, {"P": 16, "Q": "mxfp4", "Z": 32}, Buffer={"word_bits": {"Q": "bf16"}}, DRAM={"word_bits": {"Z": 8}}
+    )
+    assert widths_text(design.problem) == "P 16 bits, Q mxfp4 and bf16 at Buffer, Z 8 bits and 32 at Buffer"
 
 
 def on_chip_with(units: Any) -> Any:
