@@ -44,6 +44,8 @@ class Counts:
     largest: list = field(default_factory=list)  # units per rank of the fullest tile
     words_max: int = 0
     width: float = 1.0  # words of the level per word of the tensor
+    number: str = ""  # name of the number format
+    recoding: float = 0.0  # energy of decoding and encoding words, of all instances
     data: dict = field(default_factory=dict)  # kind -> triple
     metadata: dict = field(default_factory=dict)  # kind -> triple of [metadata, payload] per rank
 
@@ -530,15 +532,33 @@ def check_capacity(design, level, all_counts):
 
 def choose_widths(design, tensor, by_level):
     """14: a level that has sums come back holds them in no fewer bits than the level inside."""
-    word, inside = design.hardware["word_bits"], 0
+    word, inside, number, named = design.hardware["word_bits"], 0, "", design.hardware.get("numbers", {})
     own = any(tensor.name in row.get("bits", {}) for row in (design.hardware, *design.levels))
     for level in sorted(by_level):
         bits = design.levels[level].get("bits", {}).get(tensor.name) or design.hardware.get("bits", {}).get(
             tensor.name, word
         )
-        if tensor.is_output and own and by_level[level].dense["read"] > 0:
-            bits = max(bits, inside)
-        by_level[level].width, inside = bits / word, bits
+        name, bits = (bits, named[bits]["bits"]) if bits in named else ("", bits)
+        if tensor.is_output and own and by_level[level].dense["read"] > 0 and inside > bits:
+            name, bits = number, inside
+        by_level[level].width, by_level[level].number, inside, number = bits / word, name, bits, name
+
+
+def count_recoding(design, tensor, by_level):
+    """14: words that two levels, or the innermost level and the compute units, have in different number formats."""
+    price = {"": 0.0, **{name: one["pj"] for name, one in design.hardware.get("numbers", {}).items()}}
+
+    def words(level, kind):
+        return by_level[level].data[kind][0] * by_level[level].instances
+
+    levels = sorted(by_level)
+    for level, outer in itertools.pairwise(levels):
+        here, there = by_level[level].number, by_level[outer].number
+        if here != there:
+            moved = words(level, "fill") + (words(outer, "update") if tensor.is_output else 0)
+            by_level[level].recoding += moved * (price[here] + price[there])
+    moved = words(levels[0], "read") + (words(levels[0], "update") if tensor.is_output else 0)
+    by_level[levels[0]].recoding += moved * price[by_level[levels[0]].number]
 
 
 def evaluate(case: dict, quirks: str | frozenset = "timeloop-v3") -> dict:
@@ -566,6 +586,7 @@ def evaluate_design(design):
     actions, at_compute = chosen_actions(design), {}
     for tensor in design.tensors:
         at_compute[tensor.name] = apply_actions(design, tensor, counts[tensor.name], actions)
+        count_recoding(design, tensor, counts[tensor.name])
     computes = compute_triple(design, at_compute)
 
     prices = [design.hardware["mac"]["energy"].get(name, 0.0) for name in ("compute", "gated", "skipped")]
@@ -613,7 +634,7 @@ def tensor_result(design, counts):
         **{kind + "s": counts.dense[kind] for kind in KINDS},
         **{kind: counts.data[kind] for kind in KINDS},
         "temporal_reductions": reductions,
-        "energy": access_energy(design, counts) * counts.instances,
+        "energy": access_energy(design, counts) * counts.instances + counts.recoding,
     }
     if counts.ranks:
         largest = [[math.ceil(unit) for unit in units] for units in counts.largest]

@@ -217,6 +217,7 @@ SAME_WORD = {
     "edp": "the energy-delay product, a number of every result; the objective is called like it",
     "filters": "what a mechanism's contract gives",
     "data": "what a result says of the files it depends on",
+    "int8": "a type of arrays; a number format is called like it",
     "mm2": "the unit of areas; a workload is called like it",
     **dict.fromkeys(
         ("energy", "delay", "power", "area", "seconds", "edp_js"), "a cost; its objective is called like it"

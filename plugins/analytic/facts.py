@@ -96,6 +96,7 @@ def _problem(known: ModelTables, chip: Chip) -> dict[str, Any]:
         "own_nonzeros": [float(shares[t]) for t in tensors],
         "nonzeros": np.full((2, 2), 0.0 if joint is None else joint.share(lay.operands)),
         "decodes": np.append(problem.decodes.T, np.ones((lay.T, 1), dtype=bool), axis=1),
+        "recoding_pj": problem.recoding_pj, "recodes": int(problem.recoding_pj.any()),
     }  # fmt: skip
 
 

@@ -12,10 +12,11 @@ from sparsemap import Problem, load_problem
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
 from sparsemap.pieces.data_specs import SparseUnits
-from sparsemap.problem.chip import Chip, units_mm2
+from sparsemap.problem.chip import Chip
 from sparsemap.problem.constraints import OF_NETWORKS, broken_of, excess_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, with_value
+from sparsemap.problem.units_area import units_mm2
 from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
@@ -176,7 +177,9 @@ class ChipGenes(Segment):
         bare = known[key]
         if self.share == "sizes":
             return bare.chip
-        units = {key: {of: tuple(some) for of, some in found.items()} for key, found in units_of(every, genes).items()}
+        units: dict[str, Any] = {
+            key: {of: tuple(some) for of, some in found.items()} for key, found in units_of(every, genes).items()
+        }
         hardware = attrs.evolve(bare.hardware, units=SparseUnits(**units))
         area = units_mm2(bare.levels, bare.technology, hardware, problem.registry)
         return attrs.evolve(bare.chip, units_area_mm2=np.array(area))

@@ -63,6 +63,8 @@ def losses(design: Design, notes: Notes, program: str) -> None:
                 lost(key, f"{level.name}: {', '.join(getattr(memory, key))}")
     if charges := getattr(problem.cost_model, "charges", ()):
         lost("charges", f"cost model {problem.cost_model.name}: {len(charges)} charges")
+    if problem.recoding_pj.any():
+        lost("number formats", "words change between number formats without decoders")
     if problem.resident:
         lost("tensors that reside inside", "every tensor begins and ends in the outermost memory")
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from sparsemap.problem.widths import Width
+
 from .model import LanguageModel
 from .points import DECODE, PREFILL, Point
 from .widths import Widths
@@ -135,7 +137,7 @@ class BlockLayers:
         return name
 
     def linear(
-        self, name: str, given: str, k: int, n: int, rows: int = 0, groups: int = 1, output: int | None = None, **own: Any
+        self, name: str, given: str, k: int, n: int, rows: int = 0, groups: int = 1, output: Width | None = None, **own: Any
     ) -> str:  # fmt: skip
         widths = self.widths
         made = widths.activation if output is None else output

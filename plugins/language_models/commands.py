@@ -44,10 +44,16 @@ def _read(ctx: click.Context, option: click.Parameter, text: str | None) -> Any:
     "--experts", "loads", callback=_read, metavar="TOKENS,...|CSV",
     help="Tokens of each expert, in any unit, or a CSV file with a column tokens.  [default: equal]",
 )  # fmt: skip
-@click.option("--weight-bits", type=click.IntRange(1, 64), help="Of weights.  [default: the hardware's word]")
+@click.option(
+    "--weight-bits", callback=_read, metavar="BITS|FORMAT", help="Of weights.  [default: the hardware's word]"
+)
 @click.option("--group", type=click.IntRange(min=1), help="Weights that share a 16-bit scale.  [default: no scales]")
-@click.option("--cache-bits", type=click.IntRange(1, 64), help="Of keys and values.  [default: those of activations]")
-@click.option("--activation-bits", type=click.IntRange(1, 64), help="Of activations.  [default: the hardware's word]")
+@click.option(
+    "--cache-bits", callback=_read, metavar="BITS|FORMAT", help="Of keys and values.  [default: those of activations]"
+)
+@click.option(
+    "--activation-bits", callback=_read, metavar="BITS|FORMAT", help="Of activations.  [default: the hardware's word]"
+)
 @click.option("--objective", default="edp", show_default=True, help="A name or expression.")
 @click.option("--searcher", help="A name or TOML file.  [default: what the objective asks for]")
 @click.option("--space", help="A name or TOML file.  [default: as in a search]")
@@ -63,8 +69,8 @@ def _read(ctx: click.Context, option: click.Parameter, text: str | None) -> Any:
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
 def language_model(
     model: str, hardware: str, contexts: tuple[int, ...], batches: tuple[int, ...], prompts: int, phase: str,
-    plugin_dirs: tuple[str, ...], out: str, quiet: bool, weight_bits: int | None, cache_bits: int | None,
-    activation_bits: int | None, group: int | None, loads: tuple[float, ...] | None, **how: Any,
+    plugin_dirs: tuple[str, ...], out: str, quiet: bool, weight_bits: Any, cache_bits: Any, activation_bits: Any,
+    group: int | None, loads: tuple[float, ...] | None, **how: Any,
 ) -> None:  # fmt: skip
     """Run a language MODEL: tokens per second, energy and bytes per token.
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from sparsemap.pieces.number_formats import NumberFormat
 from sparsemap.problem.problem import Problem
 
 from .steps import ServedStep
@@ -36,7 +37,8 @@ def _zeros(problem: Problem) -> str:
 
 
 def _widths(problem: Problem, widths: Widths, steps: Sequence[ServedStep]) -> str:
-    whole, bits = widths.hardware, [widths.activation, math.floor(widths.weight)]
+    given = (widths.activation, widths.weight)
+    whole, bits = widths.hardware, [x.bits if isinstance(x, NumberFormat) else math.floor(x) for x in given]
     macs = whole * whole // math.prod(bits)
     taken = any(mode.takes(bits) for mode in problem.hardware.compute.modes)
     if macs < 2 or taken or not any(step.roofline.binding == "compute" for step in steps):

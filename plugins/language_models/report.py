@@ -46,11 +46,13 @@ def _cells(step: ServedStep) -> list[str]:
 
 def about(serving: Serving) -> list[str]:
     """Model, widths and searches, in lines."""
-    bits, known, loads = serving.widths, serving.about, serving.loads
+    known, loads = serving.about, serving.loads
+    bits, names = serving.widths.told()
+    told = [names.get(key, f"{each:g} bits") for key, each in bits.items()]
     skew = f"; busiest of {len(loads)} experts: {max(loads) * len(loads) / sum(loads):.3g}x the mean" if loads else ""
     return [
         f"{serving.model.name} on {serving.hardware}: {format_count(serving.model.parameters)} parameters; "
-        f"weights {bits.weight:g} bits, cache {bits.cache} bits, activations {bits.activation} bits{skew}",
+        f"weights {told[0]}, cache {told[1]}, activations {told[2]}{skew}",
         f"{serving.searches} searches of {known['budget']:,} designs each, {known['searcher']}, seed {known['seed']}; "
         "energy and bytes are those of a token",
         *serving.hints,

@@ -13,6 +13,7 @@ from sparsemap.errors import SearchError, listed
 from sparsemap.files import grouped
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem.load import piece_of
+from sparsemap.problem.widths import width_of
 from sparsemap.study.cells import Cell, Outcome, no_design, not_of_a_search
 from sparsemap.study.study import Progress, run_cells
 
@@ -47,11 +48,11 @@ class Serving:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        bits = {key: getattr(self.widths, key) for key in ("weight", "cache", "activation")}
+        bits, names = self.widths.told()
         return {
             "model": self.model.name, "hardware": self.hardware, "parameters": self.model.parameters,
-            "bits": bits, "expert_loads": [*self.loads], **self.about, "searches": self.searches,
-            "steps": [step.row() for step in self.steps], "hints": [*self.hints],
+            "bits": bits, **({"number_formats": names} if names else {}), "expert_loads": [*self.loads],
+            **self.about, "searches": self.searches, "steps": [step.row() for step in self.steps], "hints": [*self.hints],
         }  # fmt: skip
 
 
@@ -70,16 +71,17 @@ def points_of(
 
 
 def served(
-    registry: Registry, model: LanguageModel, hardware: Any, points: Sequence[Point], bits: Mapping[str, int | None],
+    registry: Registry, model: LanguageModel, hardware: Any, points: Sequence[Point], bits: Mapping[str, Any],
     out: str = "", jobs: int = 1, watched: Callable[[Sequence[Cell]], Any] | None = None, overwrite: bool = False,
     plugin_dirs: Sequence[str] = (), density: Any = 1.0, lengths: Mapping[int, float] | None = None, **how: Any,
 ) -> Serving:  # fmt: skip
-    """Searches and plans all steps. `bits`: arguments of `Widths.of`; `density`: of weights; `how`: of `plan_of`.
+    """Searches and plans all steps. `bits`: of `Widths.of`, formats by name; `density`: of weights; `how`: of `plan_of`.
     `lengths`: shares of the tokens of points, for a mean behind all lengths of a phase and batch.
 
     `watched` is a context with the progress of the searches. SearchError for layers without a design."""
     chip = piece_of(registry, "hardware", hardware)
-    widths = Widths.of(chip.word_bits, **bits)
+    given: dict[str, Any] = {key: width_of(registry, x, "", f"--{key}-bits") for key, x in bits.items()}
+    widths = Widths.of(chip.word_bits, **given)
     place = nullcontext(out) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
         parts = {point: parts_of(model, point, widths, density) for point in dict.fromkeys(points)}

@@ -39,9 +39,9 @@ class Roofline:
     ) -> Roofline:
         """Decode reads the rows seen and writes one; prefill writes all rows."""
         macs = math.fsum(one.part.count * one.macs for one in parts)
-        weights = math.fsum(one.part.count * one.weights for one in parts) * widths.weight / 8.0
+        weights = math.fsum(one.part.count * one.weights for one in parts) * float(widths.weight) / 8.0
         rows = model.seen(point.tokens) if point.phase == DECODE else point.tokens
-        cache = model.layers * point.batch * rows * model.cache_words * widths.cache / 8.0
+        cache = model.layers * point.batch * rows * model.cache_words * float(widths.cache) / 8.0
         clock = float(chip.clock_hz)
         words = min(float(chip.bandwidth[0]), float(chip.read_bandwidth[0]))
         bandwidth = words * float(chip.word_bits[0]) / 8.0 * clock

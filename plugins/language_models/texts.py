@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from sparsemap.errors import listed
 
 from .model import LanguageModel
 
+MOST_BITS = 64
 SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
 
 
@@ -84,7 +85,19 @@ def density_of(text: str) -> Any:
     raise click.BadParameter(f"{text!r} is no share of nonzeros; expected 0.5 or 2:4, for example")
 
 
-READERS = {"contexts": sizes_of, "lengths": lengths_of, "batches": sizes_of, "density": density_of, "loads": loads_of}
+def width_of(text: str) -> int | str:
+    """Bits, or the name of a number format."""
+    if not text.isdecimal():
+        return text
+    if 1 <= int(text) <= MOST_BITS:
+        return int(text)
+    raise click.BadParameter(f"{text} is not in the range 1 to {MOST_BITS}")
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "contexts": sizes_of, "lengths": lengths_of, "batches": sizes_of, "density": density_of, "loads": loads_of,
+    **dict.fromkeys(("weight_bits", "cache_bits", "activation_bits"), width_of),
+}  # fmt: skip
 """By option in the words of its own."""
 
 

@@ -6,7 +6,6 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from sparsemap import Format, Mechanism, Tensor
@@ -129,20 +128,17 @@ def problem_texts(problem: Problem) -> dict[str, str]:
     return {
         "sizes": ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items()),
         "density": ", ".join(f"{name} {100 * density:.3g} %" for name, density in densities.items()),
-        "widths": ", ".join(filter(None, map(partial(_width_text, problem), range(len(problem.tensors))))),
+        "widths": _widths_text(problem),
         "padded": problem.padded_text,
     }
 
 
-def _width_text(problem: Problem, tensor: int) -> str:
-    """`Z 32 bits, 8 at DRAM`; "" for words as wide as the levels'."""
-    own = problem.tensor_bits[tensor].tolist()
-    if not any(own):
+def _widths_text(problem: Problem) -> str:
+    if not problem.tensor_bits.any():
         return ""
-    usual = max(set(own), key=own.count)
-    parts = [f"{usual:g} bits" if usual else "words of the levels"]
-    parts += [f"{bits:g} at {x.name}" for bits, x in zip(own, problem.levels, strict=True) if bits not in (0, usual)]
-    return f"{problem.tensors[tensor].name} {' and '.join(parts)}"
+    from sparsemap.problem.widths import widths_text
+
+    return widths_text(problem)
 
 
 def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:

@@ -55,6 +55,10 @@ class ChargedTrial:
         walks = trial.energy, trial.time if "gate-time" in charges else trial.energy
         tally, timed = (self._counts(walk, charges, as_modelled) for walk in walks)
         spend(sim, tally, sim.problem.technology.gated_residual if "gated" in charges else 0.0)
+        if sim.problem.recoding_pj.any():
+            every = range(len(sim.problem.tensors))
+            recoded_pj = sum(formats_pj(sim, tally, t, "drains" in charges) for t in every)
+            tally.add("energy_pj", None, None, recoded_pj)
         if "network" in charges:
             crossing = self._counts(walks[0], charges - {"drains"}, as_modelled and "sums" not in charges)
             tally.add("energy_pj", None, None, network_pj(sim, crossing))
@@ -256,6 +260,21 @@ def rounding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
         return 0.0
     rounds = sim.word_bits[tensor, level] < sim.word_bits[tensor, child]
     return sim.problem.energy_pj(child, "encode") * sim.words_per_word(tensor, child) if rounds else 0.0
+
+
+def formats_pj(sim: Simulation, tally: Tally, tensor: int, drained: bool) -> float:
+    """pJ of the words that two levels, or a level and the compute units, hold in different number formats; `drained`:
+    reads contain results on their way out."""
+    energy = 0.0
+    for level, child in pairwise(sim.nest.chains[tensor]):
+        updated = tally.values.get(("update", level, tensor), 0.0) if tensor == sim.nest.output else 0.0
+        if child < sim.nest.levels:
+            words, there = tally.values.get(("fill", child, tensor), 0.0), sim.held[tensor, child][1]
+        else:
+            words, there = tally.values.get(("read", level, tensor), 0.0), child
+            words -= tally.values.get(("leave", level, tensor), 0.0) if drained else 0.0
+        energy += (words + updated) * float(sim.problem.recoding_pj[tensor, sim.held[tensor, level][1], there])
+    return energy
 
 
 def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:

@@ -102,13 +102,18 @@ class Simulation:
     @cached_property
     def word_bits(self) -> dict[tuple[int, int], float]:
         """Bits per word, by tensor and storing level. A sum that comes back is as wide as further inside."""
-        found = dict[tuple[int, int], float]()
+        return {place: bits for place, (bits, _) in self.held.items()}
+
+    @cached_property
+    def held(self) -> dict[tuple[int, int], tuple[float, int]]:
+        """Bits per word, and the level with the number format, by tensor and storing level."""
+        found = dict[tuple[int, int], tuple[float, int]]()
         for t, own in enumerate(self.problem.tensor_bits.tolist()):
-            inside = 0.0
+            inside = 0.0, -1
             for s in reversed(self.nest.stored(t)):
                 again = t == self.nest.output and any(own) and self.dense["read", s, t][0] > 0.0
-                found[t, s] = max(own[s] or self.problem.levels[s].word_bits, inside if again else 0.0)
-                inside = found[t, s]
+                bits = own[s] or self.problem.levels[s].word_bits
+                inside = found[t, s] = inside if again and inside[0] > bits else (bits, s)
         return found
 
     def words_per_word(self, tensor: int, level: int) -> float:

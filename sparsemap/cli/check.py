@@ -31,6 +31,7 @@ from ..problem.load import load_problem, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
 from ..problem.project import located
+from ..problem.widths import width_of, workload_widths
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..study.cells import MORE, cells_of
@@ -188,7 +189,8 @@ class Check:
 
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)
-        self.attempt(lambda: problem.loops)
+        if self.attempt(lambda: problem.loops):
+            self.attempt(lambda: workload_widths(problem))
 
     def hardware(self, piece: Any) -> None:
         problem = self.partly(hardware=piece)
@@ -201,8 +203,11 @@ class Check:
                 self.attempt(partial(broken_of, (text,), chip, {}, self.file))
             self.mistakes |= dict.fromkeys(wrong_choices(piece, self.registry, self.file))
         for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units and not self.removed else ():
-            if not named:
+            if named is not None and not named:
                 logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
+        for index, table in enumerate(level.memory.word_bits for level in levels or ()):
+            for text, bits in table.items() if isinstance(table, Mapping) else ():
+                self.attempt(partial(width_of, self.registry, bits, self.file, f"levels[{index}].word_bits.{text}"))
         if levels is not None:
             self.tensors(piece, problem)
         if piece.units and not self.mistakes:

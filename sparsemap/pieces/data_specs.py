@@ -73,9 +73,12 @@ class SparseUnits:
     mechanisms: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("mechanism"))
     """Mechanisms built at each place (name of a level or of the compute units)."""
 
+    number_formats: tuple[str, ...] | None = attrs.field(default=None, metadata=naming("number-format"))
+    """Number formats with a decoder at every level on chip; absent: any, without area."""
+
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        """All pieces of the chip by kind, each once."""
+        """Candidates of designs on the chip by kind, each once."""
         every = {"format": self.formats, "mechanism": self.mechanisms}
         return {kind: tuple(dict.fromkeys(chain(*of.values()))) for kind, of in every.items()}
 

@@ -33,7 +33,7 @@ from .registry import Origin, Plugin, Registry, Spec, Type
 
 SPEC_KINDS = {
     "hardware": ("data_specs", "Hardware"), "network": ("study_spec", "Network"), "space": ("data_specs", "SpaceSpec"),
-    "study": ("study_spec", "Study"),
+    "study": ("study_spec", "Study"), "number-format": ("number_formats", "NumberFormat"),
 }  # fmt: skip
 """Kinds of pure data, each with a single type of the same name: module and name of the class."""
 

@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SearchError, SpecError, unknown
+from ..errors import Mistake, SpecError, unknown
 from ..pieces.contracts import Technology
 from ..pieces.contracts.base import Array, Rows
 from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
@@ -25,8 +25,6 @@ from .tables import content_of
 FIGURES = {"fanout": np.int64, "word_bits": np.int64, "metadata_width": np.int64, "shared_capacity": np.bool_}
 LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")
 """Figures of a `Level` copied to a chip; limits of None become infinity."""
-
-
 QUEUES = 3
 """Queues of a compute unit (`shared_words`): two operands and the result."""
 LARGEST_FIGURE = 1e18
@@ -115,14 +113,9 @@ class Chip:
 
     def take(self, rows: Rows | int) -> Chip:
         """Chips of the B designs in `rows`; for a single row, one chip for all designs."""
-        if self.batch is None:
-            raise SearchError("there is one chip for all designs; expected a batch of chips to take rows from")
-        changed: dict[str, Any] = {}
-        for field in attrs.fields(Chip)[1:]:
-            value = getattr(self, field.name)
-            several = isinstance(value, Mapping)
-            changed[field.name] = {k: v[..., rows] for k, v in value.items()} if several else value[..., rows]
-        return Chip(self.names, **changed)
+        from .other_chip import taken
+
+        return taken(self, rows)
 
 
 def chip_of(
@@ -138,7 +131,8 @@ def chip_of(
     def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
         with collecting(mistakes, path):
             value = figure()
-            if not (type(value) is float or _is_number(value)) or not 0 <= float(value) <= LARGEST_FIGURE:
+            real = type(value) is float or (isinstance(value, SupportsFloat) and not isinstance(value, bool))
+            if not real or not 0 <= float(value) <= LARGEST_FIGURE:
                 raise SpecError.at("", "", f"is {value!r}, expected {unit}, 0 to {LARGEST_FIGURE:g}")
             return float(value)
         return 0.0
@@ -167,6 +161,13 @@ def chip_of(
         queue_mm2 = technology.queue_mm2(level.memory.queue_words, level.word_bits)
         return technology.area_mm2(level) + units * QUEUES * queue_mm2
 
+    def units_area() -> float:
+        if not (hardware.units or hardware.converter or hardware.vector):
+            return 0.0
+        from .units_area import units_mm2
+
+        return units_mm2(built, technology, hardware, registry)
+
     of_words = column(lambda x: technology.add_pj(x.word_bits), "word_bits")
     chip = Chip(
         names=tuple(level.name for level in levels),
@@ -184,7 +185,7 @@ def chip_of(
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
         area_mm2=column(area, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits) / macs, "mm2")),
-        units_area_mm2=np.array(number("units", lambda: units_mm2(built, technology, hardware, registry), "mm2")),
+        units_area_mm2=np.array(number("units", units_area, "mm2")),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
         clock_hz=np.array(units.frequency_hz(hardware.clock)),
@@ -192,24 +193,6 @@ def chip_of(
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return chip
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, SupportsFloat) and not isinstance(value, bool)
-
-
-def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
-    """Area of the converter, the vector unit and the sparse units of a hardware."""
-    others = hardware.converter.area_mm2 if hardware.converter else 0.0
-    others += hardware.vector.lanes * hardware.vector.area_mm2 if hardware.vector else 0.0
-    if hardware.units is None:
-        return others
-    mechanisms = {
-        place: [registry.get("mechanism", name).unit_macs for name in names]
-        for place, names in hardware.units.mechanisms.items()
-    }
-    formats = [registry.get("format", name).unit_macs for names in hardware.units.formats.values() for name in names]
-    return sparse_mm2(levels, technology, hardware, mechanisms, formats) + others
 
 
 def sparse_mm2(

@@ -13,6 +13,7 @@ import numpy as np
 from ..pieces.contracts import Format, Mechanism
 from ..pieces.contracts.base import Array
 from .levels import Place
+from .problem import NUMBERS as NUMBERS
 from .problem import PASSES as PASSES
 from .problem import Problem
 
@@ -24,16 +25,16 @@ class Designs:
 
     Built-in columns: `bounds` (L, D, B) float64, loop bound per mapping level and dimension; `order` (L, D, B) int8,
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
-    int8, candidate index per skip/gate place. A plugin may add columns of its own. Two columns are optional. `decoded`
-    (T, B) int8: the outermost level to hold a tensor uncompressed, together with all levels inside; the number of
-    levels: none. `passes` (T, S, B) int8: 1 where a tensor passes by a level able to keep the tensor."""
+    int8, candidate index per skip/gate place. A plugin may add columns of its own. Optional: `decoded` (T, B) int8, the
+    outermost level to hold a tensor uncompressed, together with all levels inside, the number of levels for none;
+    `passes` (T, S, B) int8, 1 where a tensor passes by a level; `numbers` (T, B) int8, candidate number format or -1."""
 
     columns: Mapping[str, Array]
 
     @property
     def own_hardware(self) -> tuple[str, ...]:
-        """Columns with the hardware of each design."""
-        return (PASSES,) if PASSES in self.columns else ()
+        """Columns with the layout of each design."""
+        return tuple(name for name in (PASSES, NUMBERS) if name in self.columns)
 
     def __len__(self) -> int:
         return next(iter(self.columns.values())).shape[-1] if self.columns else 0
@@ -125,7 +126,7 @@ class Design:
     """A single design of a problem, the first of a batch."""
 
     problem: Problem
-    """Its hardware includes the bypasses of this design."""
+    """Its hardware includes the bypasses of this design, its workload the number formats."""
     batch: Designs
 
     @classmethod
@@ -135,8 +136,8 @@ class Design:
             return cls(problem, batch)
         from .layouts import layout_in, with_layout
 
-        passed, rest = layout_in(batch.take(slice(0, 1)))
-        return cls(with_layout(problem, passed), rest)
+        layout, rest = layout_in(batch.take(slice(0, 1)))
+        return cls(with_layout(problem, layout), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:
@@ -230,6 +231,10 @@ class Design:
         units = {place.name: [self.mechanism(place).unit_macs] for place in problem.places}
         tensors = range(len(problem.tensors))
         formats = {(t, rank.format.name): rank.format.unit_macs for t in tensors for rank in self.ranks(t)}
+        if problem.recoding_pj.any():
+            from .widths import decoders_of
+
+            formats |= {(-1, one.name): one.unit_macs(problem.technology) for one in decoders_of(problem)}
         return sparse_mm2(problem.levels, problem.technology, problem.hardware, units, [*formats.values()])
 
     def _column(self, name: str) -> Array:

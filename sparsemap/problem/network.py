@@ -21,6 +21,7 @@ from ..pieces.study_spec import Network
 from ..spec.structuring import Reader, collecting
 from ..spec.unstructuring import unstructure
 from .project import located
+from .widths import width_of
 
 INPUT = "input"
 """Name of the network's input in layers."""
@@ -145,6 +146,9 @@ def _node(
         raise SpecError.at("", "tied", unknown("layer before this one", tied, before))
     piece = _piece(network, registry, base, name, table)
     loops = piece.loops(registry) if isinstance(piece, Workload) else None
+    if isinstance(piece, Workload) and isinstance(piece.word_bits, Mapping):
+        for text, bits in piece.word_bits.items():
+            width_of(registry, bits, "", f"word_bits.{text}")
     activation = _activation(registry, table["activation"], loops) if "activation" in table else None
     return Node(name, piece, loops, inputs, repeat, tied=tied, activation=activation)
 

@@ -1,16 +1,40 @@
-"""Storage levels of a problem moved to another chip."""
+"""Problems moved to another chip, and chips of some designs out of a batch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ..errors import SearchError
+from ..pieces.contracts.base import Rows
 from .chip import FIGURES, LIMITS, Chip
 from .levels import Level
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+def moved(problem: Problem, chip: Chip) -> Problem:
+    """`Problem.on`."""
+    made = attrs.evolve(problem, given_chip=chip)
+    made.__dict__ |= {"levels": levels_on(chip, problem.levels), **problem.known("loops", "technology")}
+    made.__dict__["space"] = problem.space.of(made)
+    return made
+
+
+def taken(chip: Chip, rows: Rows | int) -> Chip:
+    """`Chip.take`."""
+    if chip.batch is None:
+        raise SearchError("there is one chip for all designs; expected a batch of chips to take rows from")
+    changed: dict[str, Any] = {}
+    for field in attrs.fields(Chip)[1:]:
+        value = getattr(chip, field.name)
+        several = isinstance(value, Mapping)
+        changed[field.name] = {k: v[..., rows] for k, v in value.items()} if several else value[..., rows]
+    return Chip(chip.names, **changed)
 
 
 def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:

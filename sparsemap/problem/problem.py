@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles of tensors: the operands by position, and the output. Specs of hardware, mechanisms and spaces use roles to
 name any workload's tensors."""
-PASSES = "passes"
-"""Column of designs with the bypasses: tensors by bypassed level."""
+PASSES, NUMBERS = "passes", "numbers"
+"""Columns of designs with their layout: the bypassed levels, and the number formats, of tensors."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -120,8 +120,8 @@ class Problem:
 
     @cached_property
     def has_layouts(self) -> bool:
-        """Whether genes choose the bypasses of a design's hardware."""
-        return self.space.provides(PASSES) and self.passed is None
+        """Whether genes choose the bypasses of a design's hardware, or number formats."""
+        return self.passed is None and (self.space.provides(PASSES) or self.space.provides(NUMBERS))
 
     # -- workload
 
@@ -230,14 +230,11 @@ class Problem:
     @cached_property
     def mac_mode(self) -> MacMode | None:
         """Fastest mode of the compute units for the operands of the workload's widths; None: one pair per cycle."""
-        table = (
-            self.workload.word_bits if self.hardware.compute.modes and self.workload else None
-        )  # a chip alone has none
-        if not isinstance(table, Mapping):
-            return None
+        if not (self.hardware.compute.modes and self.workload and isinstance(self.workload.word_bits, Mapping)):
+            return None  # a chip alone has no widths
         from .widths import mode_of
 
-        return mode_of(self, table)
+        return mode_of(self)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -318,6 +315,15 @@ class Problem:
 
         return bits_of(self)
 
+    @cached_property
+    def recoding_pj(self) -> np.ndarray:
+        """(T, S + 1, S + 1) pJ to rewrite a word between the number formats of two levels; the last: compute units."""
+        if not self.tensor_bits.any():
+            return np.zeros((len(self.tensors), len(self.levels) + 1, len(self.levels) + 1))
+        from .widths import recoding_of
+
+        return recoding_of(self)
+
     def widths(self, chip: Chip) -> np.ndarray:
         """(T, S) words of a level per word of a tensor, on a chip for this problem."""
         return np.where(self.tensor_bits > 0, self.tensor_bits / chip.word_bits, 1.0)
@@ -387,12 +393,9 @@ class Problem:
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` for a
         different number, or a batch of chips. `hardware` stays, and does not describe the chip."""
-        from .other_chip import levels_on
+        from .other_chip import moved
 
-        made = attrs.evolve(self, given_chip=chip)
-        made.__dict__ |= {"levels": levels_on(chip, self.levels), **self.known("loops", "technology")}
-        made.__dict__["space"] = self.space.of(made)
-        return made
+        return moved(self, chip)
 
     def energy_pj(self, level: int, action: str) -> float:
         """pJ per access at a level; `action` is one of `LEVEL_ACTIONS`."""

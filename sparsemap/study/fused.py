@@ -15,6 +15,7 @@ from ..files import grouped
 from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
 from ..problem.chip import Chip
+from ..problem.designs import NUMBERS
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -56,6 +57,8 @@ def unplanned(plan: Plan) -> str:
         return f"'{plan.network}' is a list of layers, which does not say its shapes (key `input`)"
     if all(level.instances > 1 for level in problem.levels[1:]):
         return f"no level of '{plan.hardware}' on chip is there once"
+    if problem.space.provides(NUMBERS):
+        return "the number formats of tensors between layers are left to the genes of each layer"
     if problem.scenarios or len(problem.objective.names) > 1:
         return f"objective '{problem.objective.name}' has several values for a design"
     told = problem.evaluator.evaluate_designs(problem.space.decode(problem.space.low[None]), detail=True).detail
@@ -83,6 +86,8 @@ class FusedPlan:
     @classmethod
     def of(cls, plan: Plan, operations: str = "fused", matched: bool = False, pins: bool = False) -> FusedPlan:
         """Its layers keep one choice of sizes, since their genomes are designs of all searches of the layer."""
+        if plan.widest.space.provides(NUMBERS):
+            raise SearchError(f"{unplanned(plan)}; --no-fuse gives the layers alone")
         plan = attrs.evolve(plan, cells=tuple(attrs.evolve(cell, raced=False) for cell in plan.cells))
         graph = graph_of(plan.graph, plan.batch)
         return cls(plan=plan, graph=graph, operations=operations, matched=matched, pins=pins)

@@ -262,6 +262,9 @@ class _OnePiece:
     def get(self, kind: str, name: str) -> Any:
         return self.registry.get(kind, name)
 
+    def names(self, kind: str) -> Any:
+        return self.registry.names(kind)
+
     def remember(self, key: Any, make: Any, *arguments: Any) -> Any:
         return make(*arguments)
 

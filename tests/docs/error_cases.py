@@ -109,6 +109,7 @@ GROUPS: dict[str, list[Case]] = {
         check("No kind", "layer.toml", workload(kind="")),
         check("An unknown kind", "layer.toml", workload(kind='"worklod"')),
         check("No name", "layer.toml", workload(name="")),
+        layer("An unknown number format", word_bits='{ Q = "mxfp5", Z = 32 }'),
     ],
     "Workloads": [
         layer("A key with a slip", dims="", dim="{ m = 64, k = 256, n = 64 }"),

@@ -113,7 +113,7 @@ def test_a_scale_per_group_is_a_part_of_a_bit() -> None:
     [
         ({"Q": 0.5}, "word_bits: expected 1 to 65,536 bits for Q, found 0.5"),
         ({"X": 8}, "word_bits.X: no tensor 'X'; known: P, Q, Z"),
-        ({"P": "int8"}, "word_bits.P: expected a number, found text 'int8'"),
+        ({"P": "int9"}, "found 'int9'; did you mean 'int8'?"),
     ],
 )
 def test_a_width_that_is_none_is_refused_in_a_line(bits: Any, text: str) -> None:

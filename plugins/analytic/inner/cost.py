@@ -46,6 +46,8 @@ def cost(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
                 spent += recoding_pj(m, x, c, t, s)
             if m.widens and t == m.output:
                 spent += rounding_pj(m, x, c, s)
+            if m.recodes and m.stored[t, s]:
+                spent += formats_pj(m, x, c, t, s)
             x.tile_pj[t, s] = spent
             x.energy_pj += spent
     x.intersection_pj = units_pj(m, x) if m.intersection else 0.0
@@ -126,6 +128,32 @@ def rounding_pj(m: Facts, x: OneDesign, c: Counts, s: Whole) -> Real:
     if x.word_width[t, parent] * m.word_bits[parent] >= x.word_width[t, s] * m.word_bits[s]:
         return 0.0
     return c.update[t, parent] * x.active[t, parent] * x.word_width[t, s] * m.encode_pj[s]
+
+
+def holder(m: Facts, x: OneDesign, t: Whole, s: Whole) -> Whole:
+    """14: level with the number format of a tensor at a level. Widened sums are held as further inside."""
+    found = s
+    for inner in range(s, m.S):
+        if inner == found and x.word_width[t, inner] > m.word_width[t, inner]:
+            found = m.child[t, inner]
+    return found
+
+
+def formats_pj(m: Facts, x: OneDesign, c: Counts, t: Whole, s: Whole) -> Real:
+    """14: pJ of decoding and encoding words handed between number formats: into a level, and back out with sums; at the
+    innermost level, to and from the compute units."""
+    parent, own, spent = m.parent[t, s], holder(m, x, t, s), 0.0
+    if parent >= 0:
+        moved = c.fill[t, s] * x.active[t, s]
+        if t == m.output:
+            moved += c.update[t, parent] * x.active[t, parent]
+        spent += moved * m.recoding_pj[t, holder(m, x, t, parent), own]
+    if m.child[t, s] < 0:
+        moved = c.read[t, s]
+        if t == m.output:
+            moved += c.update[t, s] - (min(c.leaving[s], moved) if m.drains else 0.0)
+        spent += moved * x.active[t, s] * m.recoding_pj[t, own, m.S]
+    return spent
 
 
 def leaking_pj(m: Facts, x: OneDesign) -> Real:

@@ -262,6 +262,9 @@ class Facts:
     word_bits: Reals
     word_width: Reals2
     """(T, S) words of a level per word of a tensor, below 1 for packed words."""
+    recoding_pj: Reals3
+    """(T, S + 1, S + 1) pJ to hand a word between two levels with different number formats; the last: compute units."""
+    recodes: Whole
     widens: Whole
     """Whether a level holds the output in fewer bits than a level inside."""
     access_words: Reals

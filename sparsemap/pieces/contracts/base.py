@@ -78,9 +78,9 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
 
 
 def some_bits(_: Any, __: Any, value: Any) -> None:
-    """Validator of a word width: None, bits, or bits by tensor."""
+    """Validator of a word width: None, bits, or bits or the name of a number format by tensor."""
     for where, bits in value.items() if isinstance(value, Mapping) else (("", value),):
-        if bits is not None and not 1 <= bits <= MOST_BITS:
+        if bits is not None and not isinstance(bits, str) and not 1 <= bits <= MOST_BITS:
             of = f" for {where}" if where else ""
             raise ValueError(f"expected 1 to {MOST_BITS:,} bits{of}, found {shortened(bits)}")
 

@@ -56,9 +56,9 @@ class MemoryLevel(Piece):
     """Instances of the next inner level (or of the compute unit) per instance. Absent: 1, and no spatial loops."""
     gate_skip: bool = False
     """Whether this level can skip or gate; if so, a skip/gate gene is added."""
-    word_bits: int | Mapping[str, float] | None = attrs.field(default=None, validator=some_bits)
-    """A number: bits per data word at this level. A table: bits per word of a tensor (role P, Q, R, S or Z, or name), in
-    place of the workload's, packed in the hardware's words, such as `{ Z = 8 }`; partial sums keep the bits of the next
+    word_bits: int | Mapping[str, float | str] | None = attrs.field(default=None, validator=some_bits)
+    """A number: bits per data word at this level. A table: bits or number format of a tensor (role P, Q, R, S or Z, or
+    name), in place of the workload's, packed in the hardware's words, such as `{ Z = 8 }`; partial sums keep the bits of the next
     inner level, if wider. Absent: the word width of the hardware."""
     metadata_capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "16 KB"'))
     """Capacity of a separate memory for metadata; absent: metadata shares `capacity`; "unlimited": separate and never

@@ -154,10 +154,10 @@ class Workload(Piece):
 
     kind: ClassVar[str] = "workload"
 
-    word_bits: int | Mapping[str, float] | None = attrs.field(default=None, validator=some_bits)
+    word_bits: int | Mapping[str, float | str] | None = attrs.field(default=None, validator=some_bits)
     """A number: bits per word of all tensors and of the machine, in place of the hardware's, where a level sets none. A
-    table: bits per word of a tensor (role P, Q, R, S or Z, or name), packed in the machine's words, such as `{ P = 16,
-    Q = 4.125, Z = 32 }` with a 16-bit scale per 128 weights; for absent tensors the machine's. Absent: the hardware's."""
+    table: bits per word of a tensor (role P, Q, R, S or Z, or name), or a number format, packed in the machine's words,
+    such as `{ P = 16, Q = "mxfp4", Z = 32 }`; for absent tensors the machine's. Absent: the hardware's."""
     resides: Mapping[str, str] = attrs.field(factory=dict)
     """By tensor, the hardware level to keep the whole tensor: levels further out hold none of it. An earlier layer left
     the tensor at the level, or a later layer reads it from there."""

@@ -140,6 +140,21 @@ def resident_cases(draw: Any) -> dict[str, Any]:
     return case  # type: ignore[no-any-return]
 
 
+NUMBERS = {"eights": {"bits": 8.25, "pj": 0.5}, "fours": {"bits": 4.5, "pj": 3.0}, "plain": {"bits": 24.0, "pj": 0.0}}
+"""Number formats: bits with the part of a scale, and pJ of decoding or encoding a word."""
+
+
+@st.composite
+def number_cases(draw: Any) -> dict[str, Any]:
+    """A case with named number formats, of tensors and at some levels."""
+    case, bits = draw(cases()), st.sampled_from([*NUMBERS, 8, 16, 24])
+    tables = [case["hw"], *(level for level in case["hw"]["levels"].values() if draw(st.booleans()))]
+    for table in tables:
+        table["bits"] = {t: draw(bits) for t in case["workload"]["tensors"] if draw(st.booleans())}
+    case["hw"]["numbers"] = NUMBERS
+    return case  # type: ignore[no-any-return]
+
+
 def _actions(gene: int) -> list[dict[str, Any]]:
     kind = "gate" if gene <= 3 else "skip"
     both = [{"type": kind, "target": "P", "on": ["Q"]}, {"type": kind, "target": "Q", "on": ["P"]}]

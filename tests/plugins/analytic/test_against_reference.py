@@ -11,8 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Origin
 
 REGISTRY = load()
+for name, own in random_cases.NUMBERS.items():
+    whole, scale = divmod(own["bits"], 1.0)
+    about = {"bits": int(whole), "block": 32, "scale_bits": int(scale * 32), "decode_pj": own["pj"]}
+    REGISTRY.add_spec({"kind": "number-format", "name": name, **about}, Origin("tests"))
 
 
 def wrapped(value: object) -> bool:
@@ -52,6 +57,13 @@ def test_five_storage_levels_agree(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_tensors_that_reside_on_chip_agree(quirks: str, data: st.DataObject) -> None:
     agree(data.draw(random_cases.resident_cases()), quirks)
+
+
+@pytest.mark.parametrize("quirks", ["timeloop-v3", "none"])
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_words_in_number_formats_agree(quirks: str, data: st.DataObject) -> None:
+    agree(data.draw(random_cases.number_cases()), quirks)
 
 
 def test_a_problem_of_one_word_agrees() -> None:

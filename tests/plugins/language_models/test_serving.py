@@ -93,6 +93,28 @@ def test_weights_of_4_bits_take_a_quarter_of_the_time_of_16_bits_plus_scales(dec
     assert weights * 4.125 / 8 / seconds <= of_weights
 
 
+def test_weights_in_a_number_format_move_their_bits_and_pay_for_decoders(small):
+    """`--weight-bits int4-g128` moves as many bits as 4 with `--group 128`, and multiplies every weight by its scale."""
+    words = (*small[:-1], 4, "--context", "64", "--phase", "decode", "--json")
+    named, bits = (
+        json.loads(run(*words, *more).stdout)
+        for more in (("--weight-bits", "int4-g128"), ("--weight-bits", 4, "--group", 128))
+    )
+    assert named["bits"] == bits["bits"] == {"weight": 4.125, "cache": 16, "activation": 16}
+    assert named["number_formats"] == {"weight": "int4-g128"} and "number_formats" not in bits
+    (one,), (other,) = named["steps"], bits["steps"]
+    assert one["least_weight_bytes"] == other["least_weight_bytes"]
+    assert one["weights_bytes_per_token"] == pytest.approx(other["weights_bytes_per_token"], rel=1e-3)
+    scaled_pj = (
+        load().get("technology", "12nm-recommended").mac_pj(16, "compute") * one["least_weight_bytes"] * 8 / 4.125
+    )
+    assert one["energy_per_token_j"] - other["energy_per_token_j"] >= 0.9e-12 * scaled_pj
+    assert (
+        "weights int4-g128, cache mxfp8, activations 16 bits"
+        in run(*words[:-1], "--weight-bits", "int4-g128", "--cache-bits", "mxfp8").stdout
+    )
+
+
 def test_weights_with_2_of_4_move_half_of_the_words_and_two_bits_for_each():
     """16 bits of data and 2 of place per nonzero; the head is dense. The roofline counts the nonzeros alone."""
     registry = load()
@@ -359,6 +381,12 @@ def test_a_trace_of_experts_decides_macs_and_bytes_of_weights_and_even_loads_cha
         (("vit-base-patch16", "--hardware", "mobile", "--context", "64"), "--context: vit-base-patch16 reads one image"),
         (("bert-base-uncased", "--hardware", "mobile", "--cache-bits", "8"), "--cache-bits: bert-base-uncased is an encoder"),
         (("llama3-8b", "--hardware", "mobile", "--weights", "4:2"), "'4:2' is no share of nonzeros; expected 0.5 or 2:4"),
+        (("llama3-8b", "--hardware", "mobile", "--weight-bits", "int5"), "nvfp4), found 'int5'; did you mean 'int8'?"),
+        (("llama3-8b", "--hardware", "mobile", "--weight-bits", "99"), "'--weight-bits': 99 is not in the range 1 to 64"),
+        (
+            ("llama3-8b", "--hardware", "mobile", "--weight-bits", "mxfp4", "--group", "64"),
+            "--group: --weight-bits mxfp4 says how many weights share a scale; expected bits",
+        ),
         (("llama3-8b",), "Missing option '--hardware'"),
     ],
 )  # fmt: skip
