@@ -16,11 +16,13 @@ from sparsemap.spec.units import format_bits
 from .technology_tables import (
     KIB_BITS,
     ChannelTable,
+    ClockTable,
     MacTable,
     MemoryTable,
     ScalingRow,
     WireTable,
     either,
+    on_line,
     positive,
     scaled,
     share,
@@ -64,6 +66,8 @@ class TableTechnology(Technology):
     """Technologies with the lowest and the highest published figures; a comparison has to hold in each."""
     queues: str = ""
     """Memory class of the queues of compute units (`shared_words`), sized by their words; absent: queues are free."""
+    clocks: ClockTable | None = None
+    """Highest clocks of compute units; absent: unknown."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
     cell_um2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
@@ -106,6 +110,15 @@ class TableTechnology(Technology):
     @property
     def wire_pj_per_bit_mm(self) -> float:  # type: ignore[override]
         return self.wires.pj_per_bit_mm * (self.voltage / self.wires.voltage) ** 2 if self.wires else 0.0
+
+    def clock_hz(self) -> float | None:
+        if self.clocks is None or self.clocks.node_nm != self.node_nm:
+            return None
+        low, *_, high = voltages = self.clocks.voltage
+        if not low <= self.voltage <= high:
+            text = f"is {self.voltage:g} V, expected {low:g} to {high:g} V, the range of clocks.voltage"
+            raise SpecError.at(f"technology '{self.name}'", "voltage", text)
+        return GHZ * on_line(self.voltage, voltages, self.clocks.ghz)
 
     def add_pj(self, bits: int) -> float:
         return self.mac.add(bits) * self.scale(self.mac.node_nm, self.mac.voltage)

@@ -71,6 +71,20 @@ class ScalingRow:
     """The constant part."""
 
 
+@attrs.frozen(kw_only=True)
+class ClockTable:
+    """Highest clock of compute units by supply voltage, at one node."""
+
+    source: str = ""
+    """Origin of the table."""
+    node_nm: float = attrs.field(validator=positive)
+    """The process node; a technology of another node knows no clock."""
+    voltage: tuple[float, ...] = attrs.field(validator=_ascending, metadata=unit("V"))
+    """Supply voltage by row."""
+    ghz: tuple[float, ...] = attrs.field(validator=_along("voltage"))
+    """Highest clock by row."""
+
+
 @lru_cache(maxsize=256)
 def scaled(scaling: tuple[ScalingRow, ...], nm: float, voltage: float) -> float:
     """Relative energy at a node and voltage."""

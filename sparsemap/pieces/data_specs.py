@@ -140,7 +140,7 @@ class Hardware(Piece):
     technology: str | Table = attrs.field(default=defaults.TECHNOLOGY, metadata=naming("technology"))
     """Name of a technology spec, or its table."""
     clock: str = attrs.field(default="1 GHz", metadata=unit("Hz, kHz, MHz, GHz"))
-    """Cycles per second of all levels and compute units."""
+    """Cycles per second of all levels and compute units; "max": the highest clock of the technology at its voltage."""
     word_bits: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     """Bits per data word at every level without its own `word_bits`."""
     levels: tuple[Table, ...] = attrs.field(

@@ -17,7 +17,6 @@ from ..pieces.contracts.base import Array, Rows
 from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
 from ..pieces.data_specs import MAC_ACTIONS, Hardware, MacMode
 from ..pieces.registry import Registry
-from ..spec import units
 from ..spec.structuring import collecting, join
 from .levels import Level
 from .tables import content_of
@@ -188,7 +187,7 @@ def chip_of(
         units_area_mm2=np.array(number("units", units_area, "mm2")),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
-        clock_hz=np.array(units.frequency_hz(hardware.clock)),
+        clock_hz=np.array(last.clock_hz),
     )
     if mistakes:
         raise SpecError(mistakes).within("", file)

@@ -23,6 +23,10 @@ def doubts(problem: Problem) -> list[str]:
     names = [level.name for level in inner if level.capacity_bits is None]
     has = "have" if len(names) > 1 else "has"
     found = [f"{listed(names)} {has} no capacity: unlimited, without area and leakage"] if names else []
+    highest, clock = problem.technology.clock_hz(), problem.levels[0].clock_hz
+    if highest and clock > highest * (1 + 1e-9):
+        text = "clock: {:g} GHz is above {:.3g} GHz, the highest of published accelerators at this voltage"
+        found.append(text.format(clock / 1e9, highest / 1e9))
     for level in inner:
         found += [f"{level.name}: {text}" for text in (*_own(problem, level), *problem.technology.doubts(level))]
     return [*found, *(_skips(problem) if problem.space_spec is not None else ())]  # a check of hardware has no space

@@ -8,11 +8,16 @@ from typing import Any
 import attrs
 
 from ..errors import Mistake, SpecError
-from ..pieces.contracts import MemoryLevel
+from ..pieces.contracts import MemoryLevel, Technology
 from ..pieces.data_specs import Hardware
 from ..pieces.registry import Registry
 from ..spec import units
 from ..spec.structuring import LARGEST, collecting
+
+FASTEST = "max"
+"""The clock of a hardware that follows its technology."""
+BEYOND = 3.5
+"""Largest clock over the technology's: the fastest processor at 12 nm has 4.35 GHz (Ryzen 7 2700X, WikiChip)."""
 
 
 @attrs.frozen
@@ -79,12 +84,29 @@ class Place:
     storage: int | None
 
 
-def levels_of(hardware: Hardware, registry: Registry) -> tuple[Level, ...]:
+def clock_of(hardware: Hardware, technology: Technology | None = None) -> float:
+    """Hz of all levels and compute units; `SpecError` for a clock far above the technology's."""
+    highest = technology.clock_hz() if technology else None
+    name = technology.label if technology else ""
+    if hardware.clock == FASTEST:
+        if highest:
+            return highest
+        raise SpecError.at(
+            "", "", f"is {FASTEST!r}, but technology {name!r} gives no clock; expected a number with a unit"
+        )
+    clock = units.frequency_hz(hardware.clock)
+    if highest and clock > BEYOND * highest:
+        text = f"is {clock / 1e9:g} GHz, expected at most {BEYOND * highest / 1e9:.3g} GHz"
+        raise SpecError.at("", "", f"{text}, {BEYOND:g} times the clock of compute units in {name}; or {FASTEST!r}")
+    return clock
+
+
+def levels_of(hardware: Hardware, registry: Registry, technology: Technology | None = None) -> tuple[Level, ...]:
     """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
     mistakes: list[Mistake] = []
     clock = 1.0
     with collecting(mistakes, "clock"):
-        clock = units.frequency_hz(hardware.clock)
+        clock = clock_of(hardware, technology)
     levels: list[Level] = []
     instances = 1
     for index, table in enumerate(hardware.levels):

@@ -240,7 +240,8 @@ class Problem:
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
         with placed("", self.file_of("hardware")):
-            levels = self._once((self.hardware,), levels_of, self.hardware, self.registry)
+            technology = self.technology
+            levels = self._once((self.hardware, technology), levels_of, self.hardware, self.registry, technology)
         if self.mac_mode:
             from .widths import more_units
 

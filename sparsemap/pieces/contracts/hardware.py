@@ -162,6 +162,10 @@ class Technology(Piece):
         """pJ per addition."""
         return 0.0
 
+    def clock_hz(self) -> float | None:
+        """Highest clock of compute units at the supply voltage; None: unknown."""
+        return None
+
     def queue_pj(self, words: int, bits: int) -> float:
         """pJ to write a word to a queue of a compute unit and read it again."""
         return 0.0

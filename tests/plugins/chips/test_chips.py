@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import attrs
@@ -774,3 +775,16 @@ def test_designs_of_the_search_start_the_layers_of_the_chip(task):
     """So the chip as it is written is never worse than the search saw it."""
     result = designed(attrs.evolve(task, budget=3))
     assert result.edp_js <= result.searched["energy_pj"] * 1e-12 * result.searched["seconds"]
+
+
+def test_the_supply_voltage_may_vary_and_the_clock_follows(task, tmp_path):
+    """Each chip runs at the clock of its voltage, and energy of arithmetic follows the supply."""
+    (tmp_path / "chip.toml").write_text(
+        'kind = "hardware"\nname = "volts"\nextends = "small"\nclock = "max"\n'
+        'technology = { extends = "12nm-recommended", voltage = { choices = [0.5, 0.8, 1.0] } }\n'
+    )
+    found = designed(attrs.evolve(task, budget=3))
+    ghz = {0.5: 0.735, 0.8: 1.287, 1.0: 1.506}
+    with (task.out / "chip.toml").open("rb") as file:
+        voltage = tomllib.load(file)["technology"]["voltage"]
+    assert found.final["cycles"] / found.final["seconds"] == pytest.approx(ghz[voltage] * 1e9)
