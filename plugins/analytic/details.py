@@ -43,9 +43,10 @@ class Copies:
 
 
 DESIGN = (
-    "energy_pj", "cycles", "compute_pj", "compute_cycles", "leakage_pj_per_cycle", "intersection_pj", "leakage_pj", "gated_pj",
-    "network_pj", "shared_words_pj", "tile_pj", "level_cycles", "slowdown", "words", "word_width", "most", "largest_bits", "used",
-    "active", "reads", "fills", "updates", "needed", "reasons",
+    "energy_pj", "cycles", "compute_pj", "compute_cycles", "mean_cycles", "uneven_cycles", "leakage_pj_per_cycle",
+    "intersection_pj", "leakage_pj", "gated_pj", "network_pj", "shared_words_pj", "tile_pj", "level_cycles",
+    "slowdown", "words", "word_width", "most", "largest_bits", "used", "active", "reads", "fills", "updates",
+    "needed", "reasons",
 )  # fmt: skip
 COUNTS = (
     "read", "fill", "update", "gone_read", "gone_update", "kind", "read_bits", "fill_bits", "update_bits",
@@ -80,7 +81,8 @@ def evaluated_whole(known: ModelTables, designs: Designs, chip: Chip) -> Evaluat
     cells = [[_cell(lay, x, c, ranks, t, s) if lay.handled[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
     told = Detail(
         needed=lacking, energy_pj=x.tile_pj, compute_energy_pj=x.compute_pj, charges_pj=spent,
-        level_cycles=x.level_cycles, compute_cycles=x.compute_cycles, slowdown=x.slowdown,
+        level_cycles=x.level_cycles, compute_cycles=x.compute_cycles, mean_cycles=x.mean_cycles,
+        uneven_cycles=x.uneven_cycles, slowdown=x.slowdown,
         tile_words=x.words[:, : lay.S], data_words_max=x.most,
         word_bits=x.word_width * chip.word_bits[:, None], metadata_bits_max=bits, instances_used=x.used,
         instances_active=x.active, dense_reads=x.reads, dense_fills=x.fills, dense_updates=x.updates,

@@ -16,7 +16,7 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array, plain
 from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.problem.levels import Level
-from sparsemap.searching.breakdown import CHARGES, COMPUTES, GATED, IMBALANCE, STALLS, LevelCosts
+from sparsemap.searching.breakdown import CHARGES, COMPUTES, LOST, STALLS, LevelCosts
 from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
@@ -28,7 +28,7 @@ from .wording import area_text, bandwidth_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
 """Purposes of energy."""
-LIMITS = ("keeps up", "limits the design", GATED, IMBALANCE, STALLS)
+LIMITS = ("keeps up", "limits the design", *LOST, STALLS)
 IN_USE, METADATA, EMPTY = "in use", "metadata", "empty"
 DRAWN = 12
 """Instances of a level in a tree; the last one stands for all others."""

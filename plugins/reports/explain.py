@@ -19,7 +19,7 @@ from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, STALLS
 from sparsemap.spec.units import format_count, format_energy
 
-from .breakdown import breakdown_lines
+from .breakdown import breakdown_lines, keeps_up
 from .loop_nest import room
 from .outcome import DesignOutcome, access_lines
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
@@ -169,8 +169,10 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
         lines.append(f"computes: {done} carried out, {gated} gated, {skipped} skipped, on {units}")
     rows = [["", "bandwidth, words a cycle", "cycles"]]
     widths = [bandwidth_text(level) or "unlimited" for level in problem.levels]
-    for row, width in zip(outcome.breakdown.rows, [*widths, ""], strict=True):
-        rows.append([row.name, width, "-" if row.cycles is None else format_count(row.cycles)])
+    *_, compute = told = outcome.breakdown.rows
+    for row, width in zip(told, [*widths, ""], strict=True):
+        cycles = "keeps up" if keeps_up(row, compute) else "-" if row.cycles is None else format_count(row.cycles)
+        rows.append([row.name, width, cycles])
     if outcome.breakdown.waiting_cycles:
         rows.append([STALLS, "", format_count(outcome.breakdown.waiting_cycles)])
     return [*lines, *aligned(rows, "<<>")]

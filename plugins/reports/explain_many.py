@@ -35,8 +35,10 @@ TELLING = 0.9
 PLANNED = "with tensors on chip as planned"
 WHY = "why"
 """The quantity of a study that gives the causes of its ratios alone."""
-LESS = (6, 4, 1)
+LESS = ("units", "of energy", "times")
 """Columns that narrow terminals omit."""
+WORDS = ("", "limited by", "what would help most")
+"""Columns of text."""
 Costs = Mapping[str, tuple[float, float]]
 """Energy in pJ and seconds by what is free; "" for nothing."""
 
@@ -136,7 +138,12 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         about = [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, {how}", ""]
     else:
         head, about = str(path), [how, ""] if how == PLANNED else []
-    lines = [*why, styled(head, "strong"), *about, output.table(_rows(layers, kinds), "<>>>>>><", less=LESS)]
+    table = _rows(layers, kinds)
+    align, less = (
+        "".join("<" if name in WORDS else ">" for name in table[0]),
+        [i for i, x in enumerate(table[0]) if x in LESS],
+    )
+    lines = [*why, styled(head, "strong"), *about, output.table(table, align, less=less)]
     if len(sides) == 1:
         title = f"the whole network with one thing free in every {'step' if how == PLANNED else 'layer'}"
         lines += ["", styled(title, "strong"), _free(totals, kinds)]
@@ -178,7 +185,8 @@ def _rows(layers: Sequence[_Layer], kinds: _Kinds) -> list[list[str]]:
         limit = x.outcome.column if x.outcome else part.limit or "-"
         helps = f"{name} {change_text(least, now)}" if least < now else "-"
         rows.append([x.name, str(part.repeat), *costs, used, limit, helps])
-    return rows
+    told = [at for at, cells in enumerate(zip(*rows[1:], strict=True)) if not at or {*cells} - {"-", "1"}]
+    return [[row[at] for at in told] for row in rows]
 
 
 def _free(totals: Costs, kinds: _Kinds) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sparsemap.files import percent
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
-from sparsemap.searching.breakdown import GATED, IMBALANCE, STALLS, Breakdown
+from sparsemap.searching.breakdown import LOST, STALLS, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 from sparsemap.study.comparison import ALL, BROKEN, NAMED, Comparison
 
@@ -68,7 +68,7 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
 
 def parts_of(costs: Breakdown, key: str) -> dict[str, float]:
     """Costs `by_level`, under names that say limits."""
-    plain = (WHOLE, STALLS, IMBALANCE, GATED) if key == "seconds" else costs.energies or (WHOLE,)
+    plain = (WHOLE, STALLS, *LOST) if key == "seconds" else costs.energies or (WHOLE,)
     return {name if name in plain else f"limited by {name}": x for name, x in by_level(costs, key).items()}
 
 

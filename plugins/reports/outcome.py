@@ -82,7 +82,8 @@ class Accesses:
             "tensor": self.tensor.name, "level": self.level.name, "tile_words": self.tile_words,
             "stored_words": self.stored_words, "word_bits": self.word_bits, "instances": self.instances,
             "available": self.level.instances,
-            "dense": dict(self.dense), "rows": rows, "energy_pj": self.energy_pj, "reuse": self.reuse,
+            "dense": dict(self.dense), "rows": rows, "charges_pj": self.other_pj, "energy_pj": self.energy_pj,
+            "reuse": self.reuse,
         }  # fmt: skip
 
 

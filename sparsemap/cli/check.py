@@ -312,7 +312,12 @@ class Check:
                 continue
             seen |= keys
             try:
-                good += bool(len(load_problem(**parts, registry=self.registry).space.low))
+                problem = load_problem(**parts, registry=self.registry)
+                good += (
+                    bool(len(problem.space.low))
+                    and problem.space.candidates is not None
+                    and bool(problem.tensor_bits.size)
+                )
             except SpecError as error:
                 own = (one for one in error.mistakes if not Path(one.file).suffix)
                 wrong += [Mistake(self.file, join(one.file, one.path), one.message) for one in own]

@@ -210,7 +210,11 @@ class Design:
         problem, columns = self.problem, self.batch.columns.keys()
         found: list[tuple[str, str, str]] = []
         if {"formats", "bounds"} <= columns:
-            ranks = ((tensor, rank) for t, tensor in enumerate(problem.tensors) for rank in self.ranks(t))
+            every = {tensor: self.ranks(t) for t, tensor in enumerate(problem.tensors)}
+            dense = [tensor for tensor, ranks in every.items() if not any(rank.format.compressed for rank in ranks)]
+            ranks = (
+                (x, rank) for x, own in every.items() for rank in own if x not in dense or rank.format != self.beyond
+            )
             found += [("format", r.format.name, f"{x.name} at {problem.levels[r.loop.storage].name}") for x, r in ranks]
         if "mechanisms" in columns:
             found += [("mechanism", self.mechanism(place).name, place.name) for place in problem.places]

@@ -36,6 +36,10 @@ class Detail:
     """(S, B) cycles needed by a level."""
     compute_cycles: Array | None = None
     """(B,) cycles needed by the compute units."""
+    mean_cycles: Array | None = None
+    """(B,) compute cycles of the mean unit: products, gated computes and positions."""
+    uneven_cycles: Array | None = None
+    """(B,) compute cycles of the fullest unit, by skips of any width."""
     slowdown: Array | None = None
     """(S, B) 1 if a level moves all words in time, less if the level is a bottleneck."""
     tile_words: Array | None = None

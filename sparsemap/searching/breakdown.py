@@ -13,7 +13,9 @@ from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 
 COMPUTES, CHARGES, STALLS = "computes", "charges", "stalls"
-IMBALANCE, GATED = "lane imbalance", "gated cycles"
+LOST = GATED, IMBALANCE, NARROW = "gated cycles", "lane imbalance", "narrow skips"
+"""Causes of cycles without a product: gated computes, accesses and positions; units that wait for a fuller one; skips
+that pass fewer positions per cycle than are empty."""
 ROUNDING = 1e-10
 """Share of a total attributed to rounding."""
 LITTLE = 0.01
@@ -49,7 +51,7 @@ class Breakdown:
     units_used: float | None = None
     """Share of the compute units with work."""
     lost: Mapping[str, float] = {}
-    """Cycles of the compute units without a product, part of their cycles: `lane imbalance` and `gated cycles`."""
+    """Cycles of the compute units without a product, part of their cycles, by cause (`LOST`)."""
 
     @classmethod
     def of(cls, problem: Problem, detail: Detail, energy_pj: float, cycles: float) -> Breakdown:
@@ -67,11 +69,11 @@ class Breakdown:
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
         rows.append(LevelCosts(problem.compute_name, spent, {}, busy))
         charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
-        used, gated = _at(detail.instances_used, -1, 0), _at(detail.gated_computes, 0)
-        lost, done = dict[str, float](), _at(detail.computes, 0)
-        if busy and used and done is not None and gated is not None:
-            lost = {IMBALANCE: busy - (done + gated) / used, GATED: gated / used}
-            lost = {cause: count for cause, count in lost.items() if count >= 1.0}
+        used, done, lost = _at(detail.instances_used, -1, 0), _at(detail.computes, 0), dict[str, float]()
+        mean, uneven = _at(detail.mean_cycles, 0), _at(detail.uneven_cycles, 0)
+        if busy and used and done is not None and mean is not None and uneven is not None:
+            causes = zip(LOST, (mean - done / used, uneven - mean, busy - uneven), strict=True)
+            lost = {cause: count for cause, count in causes if count >= 1.0}
         return cls._whole(rows, energy_pj, cycles, charges, used and used / problem.compute_instances, lost)
 
     @classmethod
@@ -126,8 +128,8 @@ class Breakdown:
 
     @property
     def limit(self) -> str:
-        """Limit of the cycles: a level's bandwidth, or the compute units; with `lane imbalance` and `stalls` that are more
-        than `LITTLE`. Empty for a cost model without cycles by level."""
+        """Limit of the cycles: a level's bandwidth, or the compute units; with lost cycles and stalls that are more than
+        `LITTLE`. Empty for a cost model without cycles by level."""
         timed = [row for row in self.rows if row.cycles is not None]
         if not timed:
             return ""
@@ -135,8 +137,8 @@ class Breakdown:
         slowest = max(timed, key=lambda row: row.cycles or 0.0)
         after = f", {STALLS}" if self.waiting_cycles >= LITTLE * self.cycles > 0 else ""
         if compute.cycles is not None and compute.cycles >= (slowest.cycles or 0.0):
-            uneven = f", {IMBALANCE}" if self.lost.get(IMBALANCE, 0.0) >= LITTLE * self.cycles else ""
-            return f"the {compute.name} units{uneven}{after}"
+            causes = [f", {name}" for name in LOST if self.lost.get(name, 0.0) >= LITTLE * self.cycles]
+            return f"the {compute.name} units{''.join(causes)}{after}"
         names = [row.name for row in levels if row.cycles == slowest.cycles]
         return f"the bandwidth of {' and '.join(names)}{after}"
 

@@ -156,5 +156,6 @@ def effects_text(found: Sequence[Effect], cost: str) -> str:
     text = f"Effects on {NAMED[cost]}, the largest first: {'; '.join(parts)}."
     if pairs:
         one = pairs[0]
-        text += f" {' with '.join(one.values)} has {times(one.ratio.mean)} of what both effects alone say."
+        both = " and ".join(f"{value} over {over}" for value, over in zip(one.values, one.over, strict=True))
+        text += f" Together, {both} have {times(one.ratio.mean)} the product of their single effects from there."
     return text

@@ -80,7 +80,7 @@ def test_effects_are_the_ratios_that_costs_were_made_of():
     assert best_text(rows, "edp") == "Best is x a, y c; x a, y d has 3.00x (of 6 cells each, EDP by geometric mean)."
     text = effects_text(effects_of(rows), "edp")
     assert text.startswith("Effects on EDP, the largest first: x: a is best, 0.10x of b")
-    assert text.endswith("b with d has 1.50x of what both effects alone say.")
+    assert text.endswith("Together, b over a and d over c have 1.50x the product of their single effects from there.")
     assert effects_of([row for row in rows if row["y"] == "c"]) == []  # one axis has no pair
 
 

@@ -37,6 +37,7 @@ def cycle(m: Facts, k: FigureTables, x: OneDesign, c: Counts) -> None:
         x.worked_cycles = min(max(share * x.shared_ratio, x.mean_cycles), x.turns)
         if ratio > 1.0:
             x.compute_cycles = min(max(rounded_up(share * ratio), x.mean_cycles), x.turns)
+    x.uneven_cycles = x.compute_cycles
     if m.intersection:
         x.compute_cycles = pass_cycles(m, k, x, c, share, x.compute_cycles)
     demand(m, x, c)

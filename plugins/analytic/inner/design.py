@@ -239,6 +239,8 @@ class OneDesign:
     """Compute cycles with waiting for shared words, without passed positions."""
     mean_cycles: Real
     """Compute cycles of the mean lane."""
+    uneven_cycles: Real
+    """Compute cycles of the fullest lane, by skips of any width."""
     cycles: Real
     stepping: Whole
     """Whether units step together: at all other waiting points, a group of these units waits as one."""

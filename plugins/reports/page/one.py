@@ -12,7 +12,7 @@ from sparsemap.files import percent
 from sparsemap.pieces.contracts import Objective
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
-from sparsemap.searching.breakdown import CHARGES, IMBALANCE, LITTLE, STALLS, limit_alone
+from sparsemap.searching.breakdown import CHARGES, LITTLE, STALLS, limit_alone
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
@@ -82,8 +82,7 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
     text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
     limit = limit_alone(outcome.limit)
     told = outcome.breakdown
-    causes = {IMBALANCE: told.lost.get(IMBALANCE, 0.0)} if IMBALANCE in outcome.limit else {}
-    causes[STALLS] = told.waiting_cycles
+    causes = {cause: x for cause, x in told.lost.items() if cause in outcome.limit} | {STALLS: told.waiting_cycles}
     parts = [
         f", {cause} {percent(x / told.cycles)} of the time" for cause, x in causes.items() if x >= LITTLE * told.cycles
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.errors import SearchError, SparseMapError
+from sparsemap.errors import SearchError, SparseMapError, listed
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -265,13 +265,14 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     groups = compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
     given = named(reference, sides) if reference else None
-    first = {id(side): given if given in group else group[0] for group in found for side in group}
+    several = [group for group in found if len(group) > 1]
+    first = {id(side): given if given in group else group[0] for group in several for side in group}
     points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {given.label if given else 'the first'}"
     ratios: dict[tuple[str, ...], list[float]] = {}
     for i, side in enumerate(sides):
-        base = first.get(id(side), side)
-        over = ratio(side, base, worth)
-        if over is not None:
+        base = first.get(id(side))
+        over = ratio(side, base, worth) if base else None
+        if base and over is not None:
             model = f", {side.model}" if side.model not in ("", sides[0].model) else ""
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
             points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
@@ -289,7 +290,9 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     if points:
         blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
     to = f"{given.label}, or the first" if given else "the first"
-    text = f"Ratios are to {to} result that a result is compared with; times are at the clock of each chip."
+    text = f"Ratios are to {to} result of the same problem; times are at the clock of each chip."
+    if alone := [group[0].subject for group in found if len(group) == 1]:
+        text += f" {listed(dict.fromkeys(alone))}: one result only, so without a ratio (problems match by name)."
     sections = [Section("Results", blocks, text)]
     if decided := layer_blocks(sides):
         layers, text = decided
