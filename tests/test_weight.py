@@ -23,7 +23,7 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
     ("arguments", "limit", "numpy"),
     [
         (["--help"], 3_770, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_850, True),
+        (["search", "mm3", "cloud", "--budget", "300"], 18_870, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.errors import SpecError
+from sparsemap.errors import SpecError, nearest
 from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.levels import Level
 from sparsemap.spec.units import format_bits
@@ -253,6 +253,7 @@ class TableTechnology(Technology):
     def _known(self, field: str, name: str, why: str) -> Any:
         known = getattr(self, field)
         if name not in known:
-            text = f"not given, {why}; there is {', '.join(known) or 'none'}"
+            guess = nearest(name, known)
+            text = f"not given, {why}; {f'did you mean {guess!r}? T' if guess else 't'}here is {', '.join(known) or 'none'}"
             raise SpecError.at(f"technology '{self.name}'", f"{field}.{name}", text)
         return known[name]

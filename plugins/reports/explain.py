@@ -53,8 +53,16 @@ def explain(
         return _total(base, quantity, budget, space, seed)
     if not outcome.valid:
         raise SearchError(f"the design is {outcome.fault}; `explain` without a quantity says more")
+    if quantity == problem.compute_name:
+        return Explanation(_units(outcome), {**outcome.to_dict(), "lost_cycles": dict(outcome.breakdown.lost)})
     level, _, tensor = quantity.rpartition(".") if quantity not in levels else (quantity, "", "")
-    known = [*OF, *levels, *tensors, *(f"{level}.{tensor}" for level in levels for tensor in tensors)]
+    known = [
+        *OF,
+        *levels,
+        problem.compute_name,
+        *tensors,
+        *(f"{level}.{tensor}" for level in levels for tensor in tensors),
+    ]
     if (level and level not in levels) or (tensor and tensor not in tensors):
         raise SearchError(f"{problem.title}: {unknown('quantity', quantity, known)}")
     found = [x for x in outcome.accesses.values() if level in ("", x.level.name) and tensor in ("", x.tensor.name)]
@@ -162,12 +170,7 @@ def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:
 
 def _cycles(outcome: DesignOutcome) -> list[str]:
     """Computes and units, and the cycles of each level at its bandwidth."""
-    problem, lines = outcome.design.problem, []
-    if outcome.computes is not None and outcome.units is not None:
-        done, gated, skipped = map(format_count, outcome.computes)
-        units = f"{outcome.units:,.0f} {problem.compute_name}"
-        lines.append(f"computes: {done} carried out, {gated} gated, {skipped} skipped, on {units}")
-    rows = [["", "bandwidth, words a cycle", "cycles"]]
+    problem, lines, rows = outcome.design.problem, _computes(outcome), [["", "bandwidth, words a cycle", "cycles"]]
     widths = [bandwidth_text(level) or "unlimited" for level in problem.levels]
     *_, compute = told = outcome.breakdown.rows
     for row, width in zip(told, [*widths, ""], strict=True):
@@ -176,6 +179,25 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
     if outcome.breakdown.waiting_cycles:
         rows.append([STALLS, "", format_count(outcome.breakdown.waiting_cycles)])
     return [*lines, *aligned(rows, "<<>")]
+
+
+def _units(outcome: DesignOutcome) -> list[str]:
+    """Computes, energy and cycles of the compute units, and their cycles without a product by cause."""
+    *_, row = outcome.breakdown.rows
+    rows = [["energy", "-" if row.energy_pj is None else format_energy(row.energy_pj)]]
+    if row.cycles is not None:
+        done = row.cycles - math.fsum(outcome.breakdown.lost.values())
+        rows += [["cycles", format_count(row.cycles)], ["  products", format_count(done)]]
+        rows += [[f"  {cause}", format_count(lost)] for cause, lost in outcome.breakdown.lost.items()]
+    return [*_computes(outcome), *aligned(rows, "<>")]
+
+
+def _computes(outcome: DesignOutcome) -> list[str]:
+    if outcome.computes is None or outcome.units is None:
+        return []
+    done, gated, skipped = map(format_count, outcome.computes)
+    units = f"{outcome.units:,.0f} {outcome.design.problem.compute_name}"
+    return [f"computes: {done} carried out, {gated} gated, {skipped} skipped, on {units}"]
 
 
 def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | None] | None = None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of, weights_of
+from ..spec import toml_io
 from . import output as cli_output
 from .answers import answers
 from .group import INTERRUPTED, loaded
@@ -193,7 +195,9 @@ def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple
     registry = loaded(plugin_dirs)
     if isinstance(study, dict):
         return registry.build("study", study), Path(".")
-    if registry.has("network", study) and not registry.has("study", study):
+    own = toml_io.head(study) if is_path(study) and os.path.isfile(study) else None
+    network = (own and own[0] == "network") or registry.has("network", study)
+    if network and not registry.has("study", study):
         raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
     return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
 

@@ -136,6 +136,9 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
             raise failed
         return
     if of_network:
+        from .networks import study_of
+
+        study_of(given["study"], given["plugin_dirs"])  # a network without hardware is told first
         option = next(iter(of_network)).replace("_", "-")
         raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
     report = report and can_report(given["plugin_dirs"])

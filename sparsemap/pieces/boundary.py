@@ -99,7 +99,8 @@ def numbers(
     if not isinstance(value, np.ndarray) or hasattr(value, "mask") or value.shape != shape:
         raise wrong(piece, method, f"returned {described(value)} for '{what}', expected an array of shape {shape}")
     if value.dtype.kind not in kinds:
-        expected = "numbers" if "f" in kinds else "integers" if "i" in kinds else "unsigned integers"
+        names = {"f": "numbers", "i": "integers", "b": "true and false"}
+        expected = next((name for kind, name in names.items() if kind in kinds), "unsigned integers")
         raise wrong(piece, method, f"returned '{what}' of type {value.dtype}, expected {expected}")
     return value
 

@@ -33,6 +33,7 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
         else:
             text = read_bytes(path)
             table = tomllib.loads(text.decode("utf-8-sig"))
+        _check_depth(table)
     except (SpecError, ValueError, RecursionError) as error:
         from .unread import why_not
 
@@ -44,6 +45,18 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
     return opened_toml(table, kind, shown(path))
 
 
+def _check_depth(table: Any) -> None:
+    """RecursionError for tables nested deeper than `DEEPEST`, as by dotted keys, which parsers read in a loop."""
+    inner = [table]
+    for _ in range(DEEPEST):
+        inner = [
+            x for one in inner for x in (one.values() if isinstance(one, dict) else one) if isinstance(x, dict | list)
+        ]
+    if inner:
+        raise RecursionError
+
+
+DEEPEST = 100
 HEAD = re.compile(rb'(?:\s*#[^\n]*\n)*\s*kind = "([\w-]+)"\r?\nname = "([\w-]+)"\r?\n')
 
 

@@ -7,6 +7,7 @@ no ratio."""
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -68,10 +69,12 @@ class CellRow:
     least: Mapping[str, float] = attrs.field(factory=dict)
     """By variant with a bound, the least cost of any design of the searched sizes."""
 
-    def proves(self, better: str, worse: str) -> bool:
-        """Whether every design of a variant costs more than the design of another."""
-        cost = self.costs.get(better)
-        return cost is not None and self.least.get(worse, 0.0) > cost
+    def proof(self, *variants: str) -> float:
+        """Least cost of any design of one of two variants over the design of the other; above 1, it is proven worse."""
+        pairs = (variants, variants[::-1])
+        return max(
+            self.least.get(worse, 0.0) / cost if (cost := self.costs.get(better)) else 0.0 for better, worse in pairs
+        )
 
 
 @attrs.frozen
@@ -97,6 +100,8 @@ class MeanRow:
     """Cells whose design uses an addition of the variant; None without additions."""
     proven: int = 0
     """Cells in which no further design of the worse side can turn the ratio."""
+    proven_factor: float | None = None
+    """Geometric mean of the least ratios of any designs, if all cells are proven."""
 
     @property
     def range(self) -> str:
@@ -129,7 +134,7 @@ class MeanRow:
             over: self.group, "variant": self.variant, "arithmetic": self.arithmetic, "geometric": ratio and ratio.mean,
             "low": ratio and ratio.low, "high": ratio and ratio.high, "word": self.word + self.so_far, **counts,
             "reference_better": self.better, "reference_worse": self.worse,
-            "proven": self.proven,
+            "proven": self.proven, "proven_factor": self.proven_factor,
             **({} if self.uses is None else {"uses": self.uses}), **({"broken": self.broken} if self.broken else {}),
         }  # fmt: skip
 
@@ -206,11 +211,10 @@ class Comparison:
         counts = len(ratios), len(cells), sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
         improving = any(name in cell.improving for cell in cells for name in (variant, self.reference))
-        pairs = (variant, self.reference), (self.reference, variant)
-        proven = sum(any(cell.proves(*pair) for pair in pairs) for cell in cells)
-        return MeanRow(
-            group, variant, arithmetic, mean, *counts, broken, improving, sum(uses) if uses else None, proven
-        )
+        proofs = [proof for cell in cells if (proof := cell.proof(variant, self.reference)) > 1]
+        least = statistics.geometric_mean(proofs) if len(proofs) == len(ratios) > 0 else None
+        used = sum(uses) if uses else None
+        return MeanRow(group, variant, arithmetic, mean, *counts, broken, improving, used, len(proofs), least)
 
     @property
     def divided(self) -> list[str]:
@@ -264,7 +268,8 @@ class Comparison:
         if self.budget and (row.so_far or row.word == OPEN):
             text += f"; searches still improve, try a budget of {4 * self.budget:,}"
         if row.proven:
-            text += ", proven" if row.proven == row.cells else f"; proven in {row.proven} of {row.cells} cells"
+            least = f", proven by at least {times(row.proven_factor)}" if row.proven_factor and row.sure else ""
+            text += least or f"; proven in {row.proven} of {row.cells} cells"
         for use in self.uses:
             if use.variant == name and use.name in added(name, self.by):
                 where = f", most often in {most(use.where)}" if use.where else ""

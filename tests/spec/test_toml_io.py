@@ -96,9 +96,11 @@ def test_a_folder_and_a_file_of_bytes_are_named_as_such(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'a = "\xe9"')
     (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
+    (tmp_path / "dotted.toml").write_text(".".join(["a"] * 3000) + " = 1")
     assert problem(tmp_path).endswith("is a folder, expected a file")
     assert problem("latin.toml") == "latin.toml: is not UTF-8 text (byte 5)"
     assert problem("deep.toml") == "deep.toml: is nested too deeply"
+    assert problem("dotted.toml") == "dotted.toml: is nested too deeply"
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

@@ -408,7 +408,8 @@ def test_a_proof_in_every_cell_is_no_noise_even_with_one_seed():
         for searcher, edp in (("a", 20.0), ("b", 30.0))
     ]
     found = comparison_of(table, reference="a")
-    assert found.verdict.startswith("b has 1.50x the EDP of a: worse, proven.")
+    assert found.verdict.startswith("b has 1.50x the EDP of a: worse, proven by at least 1.36x.")
+    assert found.to_dict()["means"][0]["proven_factor"] == pytest.approx(30 / 1.1 / 20)
     assert comparison_of(table, reference="b").means[0].word == "better"
 
 
