@@ -202,6 +202,12 @@ def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple
     return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
 
 
+def refused(study: str, plugin_dirs: tuple[str, ...], key: str) -> click.UsageError:
+    """The error for an option of networks; for a network, that its hardware is missing."""
+    study_of(study, plugin_dirs)
+    return click.UsageError(f"--{key.replace('_', '-')} is for a network, with --hardware; a study says it itself")
+
+
 def outcomes_of(
     study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str,
     overwrite: bool, page: Callable[[str], object] | None = None,

@@ -136,11 +136,9 @@ def run(quiet: bool, hardware: str | None, report: bool, extra: str | None, **gi
             raise failed
         return
     if of_network:
-        from .networks import study_of
+        from .networks import refused
 
-        study_of(given["study"], given["plugin_dirs"])  # a network without hardware is told first
-        option = next(iter(of_network)).replace("_", "-")
-        raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
+        raise refused(given["study"], given["plugin_dirs"], next(iter(of_network)))
     report = report and can_report(given["plugin_dirs"])
     page = partial(_page, plugin_dirs=given["plugin_dirs"], failed="no report was written", live=True)
     outcomes, folder = outcomes_of(quiet=quiet, **given, page=(lambda place: page((Path(place),))) if report else None)
