@@ -126,8 +126,18 @@ def four_digits(value: float | None) -> str:
 
 
 def times(ratio: float | None) -> str:
-    """A ratio: 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash for None and infinity."""
+    """A ratio: 0.0697x, 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash for None and infinity."""
     if ratio is None or not math.isfinite(ratio):
         return "-"
-    form = ".2g" if ratio >= 1e7 else ",.0f" if ratio >= 1000 else ".1f" if ratio >= 10 else ".2f"
+    form = (
+        ".2g"
+        if ratio >= 1e7
+        else ",.0f"
+        if ratio >= 1000
+        else ".1f"
+        if ratio >= 10
+        else ".2f"
+        if ratio >= 0.1
+        else ".3g"
+    )
     return f"{ratio:{form}}x"

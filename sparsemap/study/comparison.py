@@ -242,7 +242,7 @@ class Comparison:
     def about(self) -> str:
         text = f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
         rows = sum(row.range != "-" for row in self.means)
-        return text + f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance." * (rows >= MANY)
+        return text + f" The {rows} intervals are not corrected for their number." * (rows >= MANY)
 
     def called(self, word: str) -> str:
         return COUNTED.get(word, word) if self.by == "cost_model" else word

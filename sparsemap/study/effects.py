@@ -134,9 +134,33 @@ def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
         return ""
     (best, least), (second, more), *_ = means.items()
     cells = sum(bool(row.get(cost)) and tuple(row[key] for key in axes) == best for row in rows)
-    of = f"of {cells} cells each, {NAMED[cost]} by geometric mean"
+    ratio, pair = _lead(rows, axes, (best, second), cost), (best, second)
+    within = "" if ratio is None or ratio.low is None else f"{_range(ratio.low, ratio.high)} at 95 %"
+    improving = any(row.get("verdict") == "improving" for row in rows if tuple(row[key] for key in axes) in pair)
+    sure = (
+        ""
+        if ratio is None or ratio.noise is None
+        else (OPEN if improving else "noise")
+        if ratio.noise
+        else improving * SO_FAR.strip()
+    )
+    of = ", ".join(filter(None, (within, sure, f"{cells} cells each")))
     names = (", ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
-    return f"Best is {next(names)}; {next(names)} has {times(more / least)} ({of})."
+    return f"Best is {next(names)}; {next(names)} has {times(more / least)} its {NAMED[cost]} ({of})."
+
+
+def _lead(
+    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], pair: Sequence[tuple[str, ...]], cost: str
+) -> Ratio | None:
+    """Mean ratio of the second combination to the first, over workloads and seeds."""
+    names = [name for name in (*NAMES[:-1], *axes_in(rows[0])) if name not in axes]
+    costs = {(tuple(row[key] for key in axes), _context(row, names), row["seed"]): row.get(cost) for row in rows}
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for values, context, seed in costs:
+        one, other = (costs.get((each, context, seed)) for each in pair)
+        if values == pair[0] and one and other:
+            found.setdefault(context, []).append(other / one)
+    return ratio_of(found.values())
 
 
 def effects_text(found: Sequence[Effect], cost: str) -> str:

@@ -77,7 +77,9 @@ def test_effects_are_the_ratios_that_costs_were_made_of():
     assert found[("b",)] == pytest.approx(8 * math.sqrt(1.5)) and found[("d",)] == pytest.approx(3 * math.sqrt(1.5))
     assert found["b", "d"] == pytest.approx(1.5)
     assert [effect.axes for effect in effects_of(rows)] == [("x",), ("y",), ("x", "y")]  # the largest first
-    assert best_text(rows, "edp") == "Best is x a, y c; x a, y d has 3.00x (of 6 cells each, EDP by geometric mean)."
+    assert (
+        best_text(rows, "edp") == "Best is x a, y c; x a, y d has 3.00x its EDP (3.00x to 3.00x at 95 %, 6 cells each)."
+    )
     text = effects_text(effects_of(rows), "edp")
     assert text.startswith("Effects on EDP, the largest first: x: a is best, 0.10x of b")
     assert text.endswith("Together, b over a and d over c have 1.50x the product of their single effects from there.")

@@ -356,7 +356,7 @@ def test_a_variant_that_no_design_uses_is_neither_better_nor_worse():
 def test_many_intervals_come_with_a_word_on_chance():
     cells = [cell(name, {"own": 1.0, "mine": x}, seed=seed) for name in "abcdef" for seed, x in enumerate((0.9, 1.1))]
     found = Comparison("own", ("own", "mine"), tuple(cells), over="workload")
-    assert "Of 7 intervals of 95 %, each by itself, one in 20 misses by chance." in found.about
+    assert "The 7 intervals are not corrected for their number." in found.about
     assert "by chance" not in attrs.evolve(found, over="hardware").about
 
 
