@@ -21,6 +21,7 @@ from sparsemap.files import shown
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.hardware_space import fixed_table
+from sparsemap.problem.units_area import parts_mm2
 from sparsemap.searching.driver import searcher_of
 from sparsemap.searching.journal import JOURNAL_FILE, Journal, sealed, unsealed
 from sparsemap.spec.unstructuring import unstructure
@@ -221,7 +222,7 @@ class ChipSearch:
         losses = model.judge(problem).losses([final])[:, 0, 0].tolist() if names else ()
         return ChipResult(
             hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
-            tried=tuple(tried.every), executed=tuple(executed), parts_mm2=_parts(task.layer_on(hardware)),
+            tried=tuple(tried.every), executed=tuple(executed), parts_mm2=parts_mm2(task.layer_on(hardware)),
             folders=tuple(folders_of(task.networks)), searcher=searcher, losses=dict(zip(names, losses, strict=True)), own=own,
             **{key: getattr(task, key) for key in keys},
         )  # fmt: skip
@@ -302,12 +303,3 @@ def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any
         found.setdefault(json.dumps(ended[place]["set"], sort_keys=True, default=str), place)
     first, *others = found.values()
     return [ended[place] for place in (first, *others) if values[place] <= CLOSE * values[first]][:FINALISTS]
-
-
-def _parts(problem: Problem) -> dict[str, float]:
-    """Area in mm2 by level (`Level.part`), compute units and sparse units, without empty entries."""
-    chip = problem.chip
-    parts = {level.part: float(level.instances * chip.area_mm2[level.index]) for level in problem.levels}
-    parts[problem.compute_name] = float(chip.instances[-1] * chip.mac_area_mm2)
-    parts["sparse units"] = float(chip.units_area_mm2)
-    return {name: area for name, area in parts.items() if area}

@@ -34,9 +34,10 @@ def explain_command(
     helpful free resource of each layer; for a study, the causes of its ratios (alone with the QUANTITY why) and the
     best seed of each cell.
 
-    QUANTITY is edp (the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. The report has the
-    limit of the design and the next limits, and evaluates the design with a free resource: the bandwidth or the
-    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model."""
+    QUANTITY is edp (the default), energy, cycles, area, a level, the compute units, a tensor, or LEVEL.TENSOR such as
+    GLB.P. The report has the limit of the design and the next limits, and evaluates the design with a free resource:
+    the bandwidth or the capacity of a level, the energy of its accesses, all metadata, each charge of the cost
+    model."""
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 

@@ -16,6 +16,7 @@ from sparsemap.files import aligned, percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.levels import Level
+from sparsemap.problem.units_area import parts_mm2
 from sparsemap.searching.breakdown import CHARGES, STALLS
 from sparsemap.spec.units import format_count, format_energy
 
@@ -23,9 +24,9 @@ from .breakdown import breakdown_lines, keeps_up
 from .loop_nest import room
 from .outcome import DesignOutcome, access_lines
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
-from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
+from .wording import area_text, bandwidth_text, change_text, chip_text, numbers_text, wrapped
 
-MORE = ("metadata", "charge")
+AREA, MORE = "area", ("metadata", "charge")
 OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}
 """Kinds of free resources for each total."""
 LARGEST = 3
@@ -53,11 +54,14 @@ def explain(
         return _total(base, quantity, budget, space, seed)
     if not outcome.valid:
         raise SearchError(f"the design is {outcome.fault}; `explain` without a quantity says more")
+    if quantity == AREA:
+        return _area(outcome)
     if quantity == problem.compute_name:
         return Explanation(_units(outcome), {**outcome.to_dict(), "lost_cycles": dict(outcome.breakdown.lost)})
     level, _, tensor = quantity.rpartition(".") if quantity not in levels else (quantity, "", "")
     known = [
         *OF,
+        AREA,
         *levels,
         problem.compute_name,
         *tensors,
@@ -179,6 +183,17 @@ def _cycles(outcome: DesignOutcome) -> list[str]:
     if outcome.breakdown.waiting_cycles:
         rows.append([STALLS, "", format_count(outcome.breakdown.waiting_cycles)])
     return [*lines, *aligned(rows, "<<>")]
+
+
+def _area(outcome: DesignOutcome) -> Explanation:
+    """mm2 of every part of the chip, and of the units that this design needs beside it."""
+    parts = parts_mm2(outcome.design.problem)
+    parts |= {"sparse units of the design": own} if (own := outcome.design.units_mm2) else {}
+    whole = math.fsum(parts.values())
+    rows = [[name, area_text(mm2), percent(mm2 / whole)] for name, mm2 in parts.items()]
+    return Explanation(
+        aligned([*rows, ["total", area_text(whole), ""]], "<>>"), {"parts_mm2": parts, "area_mm2": whole}
+    )
 
 
 def _units(outcome: DesignOutcome) -> list[str]:

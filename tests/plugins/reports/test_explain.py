@@ -14,6 +14,7 @@ from sparsemap.cli.main import cli
 from sparsemap.errors import SearchError, SpecError
 from sparsemap.pieces.contracts import plain
 from sparsemap.problem import design_file
+from sparsemap.searching.breakdown import LOST
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +205,18 @@ def test_hardware_that_cannot_be_without_a_limit_is_told_as_such(base, monkeypat
     monkeypatch.setattr(design_file, "structure", structure)
     found = {x.name: x.outcome.reasons for x in freed(base, ("capacity",))}
     assert found["capacity of GLB"] == ("a buffer cannot be unlimited",)
+
+
+def test_areas_of_parts_add_up_to_the_chip_and_the_units_of_the_design(base):
+    found = explain(base, "area")
+    chip, design = base.design.problem.chip, base.design
+    assert found.data["area_mm2"] == pytest.approx(float(chip.total_area_mm2) + design.units_mm2)
+    assert found.data["parts_mm2"]["GLB"] == pytest.approx(float(chip.instances[1] * chip.area_mm2[1]))
+    assert [line.split("  ")[0] for line in found.lines][:4] == ["DRAM interface", "GLB", "PEB", "MAC"]
+
+
+def test_compute_units_have_their_energy_and_cycles_by_cause(base):
+    found = explain(base, "MAC")
+    (row,) = (row for row in base.outcome.breakdown.rows if row.name == "MAC")
+    assert found.lines[0].startswith("computes: ") and set(found.data["lost_cycles"]) <= set(LOST)
+    assert 0 < sum(found.data["lost_cycles"].values()) <= row.cycles
