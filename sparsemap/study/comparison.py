@@ -312,7 +312,7 @@ class Comparison:
         used = any(row.uses is not None for row in self.means)
         ends = f"{self.reference} {self.called('better')}", self.called("worse")
         proven = any(row.proven for row in self.means)
-        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
+        head = [self.over, self.by, "geometric mean", "95 %", "verdict", "mean", "cells", *ends]
         head += [*(["proven"] if proven else []), *(["use it"] if used else [])]
         rows = [head]
         for row in self.means:

@@ -54,7 +54,7 @@ class Effect:
         }  # fmt: skip
 
 
-HEAD = ["axis", "value", "over", "ratio", "95 %", "", "cells"]
+HEAD = ["axis", "value", "over", "ratio", "95 %", "verdict", "cells"]
 
 
 def effects_of(rows: Sequence[Mapping[str, Any]]) -> list[Effect]:

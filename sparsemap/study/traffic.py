@@ -61,7 +61,7 @@ class Speed:
 
     @property
     def text(self) -> str:
-        roof = f"of {self.roof_tops:,.3g} at {self.intensity:,.3g} operations per byte"
+        roof = f"zeros included; dense roofline {self.roof_tops:,.3g} at {self.intensity:,.3g} operations per byte"
         return (
             f"{self.inferences_per_s:,.4g} inferences/s, {self.tops:,.3g} TOPS ({roof}), {self.tops_per_w:,.3g} TOPS/W"
         )

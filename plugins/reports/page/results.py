@@ -177,7 +177,7 @@ def speed_headline(plan: Mapping[str, Any]) -> Headline:
     """Inferences per second of a plan, with its operations per second beside the roofline."""
     told = plan["speed"]
     per_second = number(told["inferences_per_s"], "{:,.4g}".format, "fused.speed.inferences_per_s")
-    roof = f"{told['tops']:,.3g} TOPS of {told['roof_tops']:,.3g} at {told['intensity']:,.3g} operations per byte"
+    roof = f"{told['tops']:,.3g} TOPS, zeros included; dense roofline {told['roof_tops']:,.3g} TOPS"
     return Headline("inferences per second", per_second, f"{roof}; {told['tops_per_w']:,.3g} TOPS/W")
 
 

@@ -168,7 +168,7 @@ def _means(found: Comparison) -> PageTable:
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
         rows.append([row.group, row.variant, mean, row.range, found.judged(row), f"{row.cells} of {row.of}"])
-    head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "verdict", "cells"]
     own = found.by == found.over  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
 
@@ -181,20 +181,27 @@ def _ratios(found: Comparison) -> list[Chart]:
 
 
 def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
-    """A chart per hardware with a mark per workload, variant and seed, or the median seed of too many."""
+    """A chart per hardware with a mark per workload, variant and seed, or the median seed of too many. A row is a
+    workload; of a single workload, a combination of the other axes, or a variant."""
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
         known = [group[len(group) // 2] for group in medians]
     every = list(dict.fromkeys(row[by] for row in rows))
     points: dict[str, list[Mark]] = {}
+    apart = [
+        name for name in ("searcher", *axes_in(rows[0])) if name != by and len({row.get(name) for row in rows}) > 1
+    ]
+    apart = ["workload"] if len({row["workload"] for row in rows}) > 1 else apart or [by]
     for row in known:
         names = [str(row[name]) for name in ("searcher", *axes_in(row)) if name in row and name != by]
         names = [*([row[by]] if by != "hardware" else []), *names]
         tip = ", ".join([f"{row['workload']} on {row['hardware']}", *names, f"seed {row['seed']}"])
         tip += f"\n{times(row[key])} {axis}" + f", {BROKEN}" * bool(row.get("broken_bound"))
         where = "" if by == "hardware" else row["hardware"]
-        points.setdefault(where, []).append(Mark(row[key], row[by], row["workload"], tip=tip))
+        points.setdefault(where, []).append(
+            Mark(row[key], row[by], ", ".join(str(row[name]) for name in apart), tip=tip)
+        )
     return [strips(marks, axis, every, name) for name, marks in points.items()]
 
 

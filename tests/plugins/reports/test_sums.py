@@ -187,7 +187,7 @@ def test_a_study_has_geometric_means_and_ranks_hardware_by_time(tmp_path):
     }.items()]  # fmt: skip
     page = study_of(rows, tmp_path)
     assert cells_of(page, "Searchers", "geometric mean")["slow"] == close(4.0)  # of 2 and 8
-    assert cells_of(page, "Searchers", "")["slow"] == "one seed"
+    assert cells_of(page, "Searchers", "verdict")["slow"] == "one seed"
     assert list(cells_of(page, "Hardware", "geometric mean").values()) == [close((0.25 * 0.5) ** 0.5)]
     assert page.verdict[1] == "fast has 0.35x the energy x time of slow: with one seed per cell it may be noise."
     assert [tile.value.value for tile in page.tiles[:1]] == [6]
@@ -276,3 +276,11 @@ def test_a_gate_at_a_memory_loses_cycles_and_no_lane_waits():
     found, (done, *_) = outcome.breakdown, outcome.computes
     dense = math.prod(made.sizes.values()) / outcome.units
     assert found.rows[-1].cycles == close(dense) and found.lost == {GATED: close(dense - done / outcome.units)}
+
+
+def test_variants_of_one_workload_have_rows_of_their_own(tmp_path):
+    costs = {"sparsemap": (10.0, 12.0), "random": (20.0, 30.0), "gamma": (15.0, 16.0)}
+    rows = [row("a", "slow", name, seed, edp, 1e-3) for name, each in costs.items() for seed, edp in enumerate(each)]
+    (section,) = (one for one in study_of(rows, tmp_path).sections if one.title == "Searchers")
+    (chart,) = (block for block in section.blocks if hasattr(block, "marks"))
+    assert sorted(mark.row for mark in chart.marks) == ["gamma", "gamma", "random", "random"]
