@@ -23,6 +23,8 @@ from .wording import CHIP_COSTS
 
 MOST = 3
 """Levels named for an axis."""
+AGREE = 0.2
+"""Least share of the net logarithm in all, over workloads, for shares to mean something."""
 Row = Mapping[str, Any]
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 
@@ -49,13 +51,14 @@ class Cause:
     """Geometric mean of its costs over those of the best combination."""
     shares: Mapping[str, float]
     """Share of each level, charge and lost cycle in the difference, 1 in all, the largest first: the mean over workloads,
-    weighted by the logarithm of their ratio."""
+    weighted by the logarithm of their ratio; empty where workloads pull both ways."""
     limits: tuple[str, str]
     """Limit of the best combination, and of the other; empty where workloads differ."""
 
     @property
     def text(self) -> str:
         named = [f"{name} {percent(x)}" for name, x in self.shares.items() if abs(x) >= LITTLE][:MOST]
+        named = named or ["workloads pull both ways"]
         best, other = self.limits
         limits = f"; limited by {other} instead of {best}" if best != other else ""
         return f"{self.axis.replace('_', ' ')} {self.value} {times(self.factor)} ({listed(named)}{limits})"
@@ -85,19 +88,19 @@ class Causes:
         return {"best": self.best, "cost": self.cost, "causes": [cause.to_dict() for cause in self.causes]}
 
 
-def best_seeds(folder: Path, rows: Sequence[Row]) -> dict[tuple[Any, ...], Path]:
-    """Folder of the seed with the least cost, by workload and values of the axes."""
-    cost, names = cost_of(rows, "seed"), ("workload", *compared_axes(axes_in(rows[0])))
+def best_seeds(folder: Path, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[float, Path]]:
+    """Least cost over the seeds and its folder, by workload and values of the axes."""
+    cost, names = cost_of(rows, "hardware"), ("workload", *compared_axes(axes_in(rows[0])))
     known = [(row, path) for row in rows if row.get(cost) and (path := cell_folder(folder, row))]
     cells = grouped(known, lambda one: tuple(one[0].get(name) for name in names))
-    return {key: min((row[cost], path) for row, path in each)[1] for key, each in cells.items()}
+    return {key: min((row[cost], path) for row, path in each) for key, each in cells.items()}
 
 
 def varied_sides(folder: Path, rows: Sequence[Row]) -> list[Compared]:
     """The best seed of each cell, labelled by the values that vary."""
     cells = best_seeds(folder, rows)
     varied = [len(set(values)) > 1 for values in zip(*cells, strict=True)]
-    found = ((", ".join(compress(map(str, key), varied)), path) for key, path in cells.items())
+    found = ((", ".join(compress(map(str, key), varied)), path) for key, (_, path) in cells.items())
     return [attrs.evolve(side, label=label) for label, path in found for side in sides_of(path, planned=True)]
 
 
@@ -126,15 +129,18 @@ def _shares(
     names = ["workload", *compared_axes(axes_in(rows[0]))]
     places = [names.index(axis) for axis in axes]
     works = grouped(cells, lambda key: tuple(x for at, x in enumerate(key) if at not in places))
-    sums, limits = dict[str, float](), set[tuple[str, str]]()
+    sums, limits, logs = dict[str, float](), set[tuple[str, str]](), list[float]()
     for keys in works.values():
         own = {tuple(key[at] for at in places): cells[key] for key in keys}
-        best, other = (next(iter(sides_of(own[each], planned=True))) for each in pair)
+        if not own.keys() >= {*pair}:
+            continue  # a folder is gone
+        (less, _), (more, _) = (own[each] for each in pair)
+        best, other = (next(iter(sides_of(own[each][1], planned=True))) for each in pair)
         worth = cost if cost in PARTS else "edp_js"
-        ratio = (other.value(worth) or 1.0) / (best.value(worth) or 1.0)
+        logs.append(math.log(more / less))
         for name, share in shares_of((best, other), worth, levels_of).items():
-            sums[name] = sums.get(name, 0.0) + share * math.log(ratio)
+            sums[name] = sums.get(name, 0.0) + share * logs[-1]
         limits.add((best.limit, other.limit))
-    whole = math.fsum(sums.values())
-    shares = {name: part / whole for name, part in sorted(sums.items(), key=lambda one: -abs(one[1]))} if whole else {}
-    return shares, limits.pop() if len(limits) == 1 else ("", "")
+    whole, both = math.fsum(logs), math.fsum(map(abs, logs))
+    ordered = sorted(sums.items(), key=lambda one: -abs(one[1])) if whole > AGREE * both else []
+    return {name: part / whole for name, part in ordered}, limits.pop() if len(limits) == 1 else ("", "")

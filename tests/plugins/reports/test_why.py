@@ -1,6 +1,7 @@
 """Why a variant of a study is better: the best cell beside the cells that differ from it in one axis."""
 
 import json
+import shutil
 from itertools import product
 from math import log
 from statistics import geometric_mean
@@ -122,3 +123,17 @@ def test_explain_has_a_row_for_each_variant_and_frees_levels_of_the_best_on_each
 def test_a_quantity_that_studies_do_not_have_names_all_of_theirs(folder):
     done = CliRunner().invoke(cli, ["explain", str(folder), "speed"])
     assert "edp, energy, cycles, why can be explained" in done.output
+
+
+def test_a_lost_folder_and_workloads_that_pull_both_ways_have_no_shares(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "few")
+    rows = rows_of(tmp_path / "few")
+    for at, row in enumerate(rows):  # on mobile one workload is as much better as the other is worse
+        row["edp_js"] = 1.0 if row["hardware"] == "mobile" else 2.0 if row["workload"] == "mm1" else 0.52
+        assert at == row["at"]
+    causes = {cause.axis: cause for cause in causes_of(tmp_path / "few", rows).causes}
+    assert causes["hardware"].factor == close((2 * 0.52) ** 0.5) and not causes["hardware"].shares
+    assert "1.02x (workloads pull both ways" in causes["hardware"].text
+    for path in (tmp_path / "few").glob("mm1--*"):
+        shutil.rmtree(path)
+    assert causes_of(tmp_path / "few", rows).causes
