@@ -129,15 +129,7 @@ def times(ratio: float | None) -> str:
     """A ratio: 0.0697x, 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash for None and infinity."""
     if ratio is None or not math.isfinite(ratio):
         return "-"
-    form = (
-        ".2g"
-        if ratio >= 1e7
-        else ",.0f"
-        if ratio >= 1000
-        else ".1f"
-        if ratio >= 10
-        else ".2f"
-        if ratio >= 0.1
-        else ".3g"
+    form = next(
+        (form for least, form in ((1e7, ".2g"), (1e3, ",.0f"), (10, ".1f"), (0.1, ".2f")) if ratio >= least), ".3g"
     )
     return f"{ratio:{form}}x"

@@ -22,8 +22,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_770, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_870, True),
+        (["--help"], 3_780, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 18_880, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )
