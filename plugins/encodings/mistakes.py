@@ -1,12 +1,14 @@
-"""Mistakes in the table of a segment, collected with their keys and reported together."""
+"""Mistakes in the table of a segment, collected with their keys and reported together, and in the bounds of a design."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from sparsemap import Problem
-from sparsemap.errors import Mistake, SpecError, listed, unknown
-from sparsemap.pieces.contracts import Segment
+from sparsemap.errors import DesignError, Mistake, SpecError, listed, unknown
+from sparsemap.pieces.contracts import Array, Segment
 
 
 class Mistakes:
@@ -37,3 +39,16 @@ class Mistakes:
     def tell(self) -> None:
         if self.found:
             raise SpecError(self.found)
+
+
+def refused(bounds: Array, wrong: Array, problem: Problem) -> DesignError:
+    """The error for bounds (L, D, B) not multiplying to the sizes where `wrong` (D, B)."""
+    dim, row = (int(i) for i in np.argwhere(wrong)[0])
+    name = problem.dims[dim]
+    size, given = int(problem.sizes[name]), int(problem.loops.sizes[name])
+    padded = f" (padded from {given})" if given != size else ""
+    found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
+    return DesignError(
+        f"design {row}: bounds of dimension '{name}' are {found} = {bounds[:, dim, row].prod():g}, "
+        f"expected whole numbers that multiply up to {size}{padded}"
+    )

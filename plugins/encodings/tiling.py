@@ -178,6 +178,6 @@ def _check(bounds: Array, problem: Problem) -> None:
     sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
     wrong = ~((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0) | (bounds.prod(axis=0) != sizes[:, None])
     if wrong.any():
-        from .transfer import refused
+        from .mistakes import refused
 
         raise refused(bounds, wrong, problem)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Piece
 from sparsemap.primes import divisors, prime_factors
 from sparsemap.problem.designs import Designs
@@ -44,19 +43,6 @@ def moved_bounds(
     bounds = scaled_bounds(designs.columns["bounds"], source, target)
     bounds, stays = filled_bounds(bounds, target, rng) if fill else bounds, stationary(target)
     return stays.bounds(bounds) if stays else bounds
-
-
-def refused(bounds: Array, wrong: Array, problem: Problem) -> DesignError:
-    """The error for bounds (L, D, B) not multiplying to the sizes where `wrong` (D, B)."""
-    dim, row = (int(i) for i in np.argwhere(wrong)[0])
-    name = problem.dims[dim]
-    size, given = int(problem.sizes[name]), int(problem.loops.sizes[name])
-    padded = f" (padded from {given})" if given != size else ""
-    found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
-    return DesignError(
-        f"design {row}: bounds of dimension '{name}' are {found} = {bounds[:, dim, row].prod():g}, "
-        f"expected whole numbers that multiply up to {size}{padded}"
-    )
 
 
 def scaled_bounds(bounds: Array, source: Problem, target: Problem) -> Array:

@@ -18,7 +18,7 @@ from sparsemap.errors import listed
 
 from .model import LanguageModel
 
-MOST_BITS = 64
+WIDEST = 64
 SIZE = re.compile(r"([1-9]\d{0,8})(k?)")
 
 
@@ -89,9 +89,9 @@ def width_of(text: str) -> int | str:
     """Bits, or the name of a number format."""
     if not text.isdecimal():
         return text
-    if 1 <= int(text) <= MOST_BITS:
+    if 1 <= int(text) <= WIDEST:
         return int(text)
-    raise click.BadParameter(f"{text} is not in the range 1 to {MOST_BITS}")
+    raise click.BadParameter(f"{text} is not in the range 1 to {WIDEST}")
 
 
 READERS: dict[str, Callable[[str], Any]] = {

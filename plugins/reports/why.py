@@ -90,7 +90,7 @@ class Causes:
 
 def best_seeds(folder: Path, rows: Sequence[Row]) -> dict[tuple[Any, ...], tuple[float, Path]]:
     """Least cost over the seeds and its folder, by workload and values of the axes."""
-    cost, names = cost_of(rows, "hardware"), ("workload", *compared_axes(axes_in(rows[0])))
+    cost, names = cost_of(rows, "hardware"), _names(rows)
     known = [(row, path) for row in rows if row.get(cost) and (path := cell_folder(folder, row))]
     cells = grouped(known, lambda one: tuple(one[0].get(name) for name in names))
     return {key: min((row[cost], path) for row, path in each) for key, each in cells.items()}
@@ -109,25 +109,31 @@ def causes_of(folder: Path, rows: Sequence[Row]) -> Causes | None:
     without folders of cells."""
     cost = cost_of(rows, "hardware")
     axes, means = combined(rows, cost)
-    if len(means) < 2 or not best_seeds(folder, rows):
+    if len(means) < 2 or not (cells := best_seeds(folder, rows)):
         return None
+    places = [_names(rows).index(axis) for axis in axes]
     best, found = next(iter(means)), []
     for at, axis in enumerate(axes):
         near = [key for key in means if [x == y for x, y in zip(key, best, strict=True)].count(False) == 1]
         most = next((key for key in reversed(near) if key[at] != best[at]), best)
         if means[most] >= (1 + EQUAL) * means[best]:
-            shares, limits = _shares(folder, rows, axes, (best, most), cost)
+            shares, limits = _shares(cells, places, (best, most), cost)
             found.append(Cause(axis, str(most[at]), means[most] / means[best], shares, limits))
     return Causes(", ".join(map(str, best)), cost, tuple(sorted(found, key=lambda x: -x.factor)))
 
 
+def _names(rows: Sequence[Row]) -> tuple[str, ...]:
+    return ("workload", *compared_axes(axes_in(rows[0])))
+
+
 def _shares(
-    folder: Path, rows: Sequence[Row], axes: Sequence[str], pair: Sequence[tuple[Any, ...]], cost: str
+    cells: Mapping[tuple[Any, ...], tuple[float, Path]],
+    places: Sequence[int],
+    pair: Sequence[tuple[Any, ...]],
+    cost: str,
 ) -> tuple[dict[str, float], tuple[str, str]]:
-    """Mean shares in the difference of two combinations, over workloads, and their limits."""
-    cells = best_seeds(folder, rows)
-    names = ["workload", *compared_axes(axes_in(rows[0]))]
-    places = [names.index(axis) for axis in axes]
+    """Mean shares in the difference of two combinations, over workloads, and their limits. `places`: of the combinations'
+    values in the keys of the cells."""
     works = grouped(cells, lambda key: tuple(x for at, x in enumerate(key) if at not in places))
     sums, limits, logs = dict[str, float](), set[tuple[str, str]](), list[float]()
     for keys in works.values():

@@ -101,9 +101,14 @@ def _pairs(
         if ratio is None:
             continue
         still = improving & {(a, b), (first, usual), (a, usual), (first, b)}
-        word = OPEN if still and ratio.noise else ratio.word + SO_FAR * bool(still and ratio.noise is False)
+        word = _word(ratio, bool(still))
         found.append(Effect((one, other), (a, b), (first, usual), ratio, word, sum(map(len, problems))))
     return found
+
+
+def _word(ratio: Ratio, improving: bool) -> str:
+    """The word of a ratio, of searches that still improve or not."""
+    return OPEN if improving and ratio.noise else ratio.word + SO_FAR * (improving and ratio.noise is False)
 
 
 def _context(row: Mapping[str, Any], names: Sequence[str], *varied: str) -> tuple[Any, ...]:
@@ -135,15 +140,9 @@ def best_text(rows: Sequence[Mapping[str, Any]], cost: str) -> str:
     (best, least), (second, more), *_ = means.items()
     cells = sum(bool(row.get(cost)) and tuple(row[key] for key in axes) == best for row in rows)
     ratio, pair = _lead(rows, axes, (best, second), cost), (best, second)
-    within = "" if ratio is None or ratio.low is None else f"{_range(ratio.low, ratio.high)} at 95 %"
+    within = f"{_range(ratio.low, ratio.high)} at 95 %" if ratio and ratio.low is not None else ""
     improving = any(row.get("verdict") == "improving" for row in rows if tuple(row[key] for key in axes) in pair)
-    sure = (
-        ""
-        if ratio is None or ratio.noise is None
-        else (OPEN if improving else "noise")
-        if ratio.noise
-        else improving * SO_FAR.strip()
-    )
+    sure = _word(ratio, improving).removeprefix("worse").strip() if ratio else ""
     of = ", ".join(filter(None, (within, sure, f"{cells} cells each")))
     names = (", ".join(f"{key} {name}" for key, name in zip(axes, each, strict=True)) for each in (best, second))
     return f"Best is {next(names)}; {next(names)} has {times(more / least)} its {NAMED[cost]} ({of})."
